@@ -1,0 +1,153 @@
+"""The command line: `python -m generator run` and `python -m generator plot`."""
+
+import argparse
+import signal
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import get_args
+
+from generator import SettingError, SinkError, Stop, StreamSettings, Target, run_stream
+from generator.settings import Drift, Law
+from generator.target import SinkKind
+
+_BAD_PARAMETER = 2
+_SIMULATED_FROM = "2026-01-01T00:00:00Z"
+
+
+def _rate(text: str) -> float | None:
+    return None if text == "max" else float(text)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m generator", description="A self-similar Zipfian stream of sales.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser(
+        "run", help="make a stream", description="Make a stream, and report how many events were acknowledged."
+    )
+    _add_target(run.add_argument_group("where to"))
+    _add_values(run.add_argument_group("what"))
+    _add_time(run.add_argument_group("when"))
+    return parser
+
+
+def _add_target(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--sink", choices=get_args(SinkKind), required=True, help="json and parquet are files")
+    group.add_argument("--bootstrap", metavar="HOST:PORT", help="Kafka's address")
+    group.add_argument("--topic", help="Kafka's topic")
+    group.add_argument("--create-topic", action="store_true", help="create the topic if it is missing")
+    group.add_argument("--partitions", type=int, help="of the created topic")
+    group.add_argument("--path", type=Path, help="the file")
+    group.add_argument("--processes", type=int, default=1, help="processes that share the stream (default 1)")
+
+
+def _add_values(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--keys", type=int, required=True, help="size of the master data: product ids are 1..keys")
+    group.add_argument("--exponent", type=float, default=1.0, help="Zipf's exponent, 0 is uniform (default 1)")
+    group.add_argument("--law", choices=get_args(Law), default="integral", help="the paper's, or exactly Zipf's")
+    group.add_argument("--seed", type=int, default=0, help="chooses the random sequence (default 0)")
+    group.add_argument("--drift", choices=get_args(Drift), default="none", help="how popularity moves between keys")
+    group.add_argument("--drift-every", type=int, default=0, metavar="EVENTS", help="events between two changes")
+    group.add_argument("--windows", type=int, default=25, help="parts of the key space for --drift windows")
+    group.add_argument("--absent", type=float, default=0.0, metavar="SHARE", help="events with an unknown product")
+    group.add_argument("--malformed", type=float, default=0.0, metavar="SHARE", help="events nobody can read")
+
+
+def _add_time(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--rate", type=_rate, default=None, help="mean events per second, or max (the default)")
+    group.add_argument("--events", type=int, help="end after so many events")
+    group.add_argument("--duration", type=float, metavar="SECONDS", help="end after so many seconds")
+    group.add_argument("--burstiness", type=float, default=2.0, help="peak over mean rate; 1 is Poisson (default 2)")
+    group.add_argument("--sources", type=int, default=10, help="on/off sources (default 10)")
+    group.add_argument("--active", type=float, default=0.0, metavar="SECONDS", help="of stream between silences")
+    group.add_argument("--silent", type=float, default=0.0, metavar="SECONDS", help="of silence")
+    group.add_argument(
+        "--simulate",
+        type=_moment,
+        nargs="?",
+        const=_moment(_SIMULATED_FROM),
+        metavar="START",
+        help=f"do not wait: simulate time from START (default {_SIMULATED_FROM})",
+    )
+    group.add_argument(
+        "--progress", type=float, default=5.0, metavar="SECONDS", help="between progress lines (0: none)"
+    )
+
+
+def _settings(options: argparse.Namespace) -> StreamSettings:
+    return StreamSettings(
+        keys=options.keys,
+        exponent=options.exponent,
+        law=options.law,
+        seed=options.seed,
+        rate=options.rate,
+        burstiness=options.burstiness,
+        sources=options.sources,
+        active=options.active,
+        silent=options.silent,
+        events=options.events,
+        duration=options.duration,
+        drift=options.drift,
+        drift_every=options.drift_every,
+        windows=options.windows,
+        absent=options.absent,
+        malformed=options.malformed,
+        simulated_from=options.simulate,
+    )
+
+
+def _target(options: argparse.Namespace) -> Target:
+    if options.create_topic != (options.partitions is not None):
+        raise SettingError(
+            f"create-topic and partitions: must be given together, got --partitions {options.partitions};"
+            " add --create-topic --partitions N to create the topic"
+        )
+    return Target(
+        sink=options.sink,
+        bootstrap=options.bootstrap,
+        topic=options.topic,
+        create_partitions=options.partitions,
+        path=options.path,
+        processes=options.processes,
+    )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _run(options: argparse.Namespace) -> int:
+    stop = Stop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.request())
+    try:
+        report = run_stream(
+            _settings(options),
+            _target(options),
+            stop=stop,
+            on_progress=_say if options.progress > 0 else None,
+            progress_seconds=options.progress,
+        )
+    except SettingError as error:
+        _say(f"error: {error}")
+        return _BAD_PARAMETER
+    except SinkError as error:
+        _say(f"error: {error}")
+        return 1
+    if report.failure:
+        _say(f"error: {report.failure}")
+    print(report, file=sys.stderr if options.sink == "stdout" else sys.stdout, flush=True)
+    return 0 if report.complete else 1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the result is the process' exit code."""
+    return _run(_parser().parse_args(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

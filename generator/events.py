@@ -1,0 +1,80 @@
+"""Events: the schema, in its one place, and batches of them as columns.
+
+An event says that `quantity` pieces of product `product_id` were sold in store `store_id` at `sold_at`. `event_id` is
+unique and ordered by time (a UUID of version 7). The Kafka message key is `product_id` as decimal digits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from generator import encode
+from generator.values import Int64s, Recipe, UInt8s, fill_values
+
+SCHEMA = pa.schema(
+    [
+        pa.field("event_id", pa.string(), nullable=False),
+        pa.field("product_id", pa.int64(), nullable=False),
+        pa.field("quantity", pa.int64(), nullable=False),
+        pa.field("store_id", pa.int64(), nullable=False),
+        pa.field("sold_at", pa.timestamp("ms", "UTC"), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """A batch of events, column by column; `tag` tells this run's event ids from those of others."""
+
+    numbers: Int64s
+    products: Int64s
+    quantities: Int64s
+    stores: Int64s
+    sold_at: Int64s
+    faults: UInt8s
+    tag: int
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def part(self, start: int, stop: int) -> "Events":
+        """Events start..stop-1 of this batch, without copying."""
+        rows = slice(start, stop)
+        return Events(
+            self.numbers[rows],
+            self.products[rows],
+            self.quantities[rows],
+            self.stores[rows],
+            self.sold_at[rows],
+            self.faults[rows],
+            self.tag,
+        )
+
+    def json_lines(self) -> tuple[bytes, Int64s]:
+        """JSON, one event a line; and where each event's text ends (its newline is there)."""
+        out = np.empty(len(self) * encode.LONGEST_EVENT, np.uint8)
+        ends = np.empty(len(self), np.int64)
+        encode.encode_events(
+            self.numbers, self.products, self.quantities, self.stores, self.sold_at, self.faults, self.tag, out, ends
+        )
+        size = int(ends[-1]) + 1 if len(self) else 0
+        return out[:size].tobytes(), ends
+
+    def arrow(self) -> pa.RecordBatch:
+        """The events as an Arrow batch (of good events: a malformed one has no columns)."""
+        width = encode.EVENT_ID_CHARACTERS
+        text = np.empty(len(self) * width, np.uint8)
+        encode.encode_event_ids(self.numbers, self.sold_at, self.tag, text)
+        offsets = np.arange(len(self) + 1, dtype=np.int32) * np.int32(width)
+        ids = pa.StringArray.from_buffers(len(self), pa.py_buffer(offsets), pa.py_buffer(text))
+        sold_at = pa.array(self.sold_at).cast(SCHEMA.field("sold_at").type)
+        return pa.record_batch([ids, self.products, self.quantities, self.stores, sold_at], schema=SCHEMA)
+
+
+def make_events(plan: Recipe, numbers: Int64s, sold_at: Int64s, tag: int) -> Events:
+    """Give the events with these numbers (ascending) their values."""
+    products, quantities, stores = (np.empty(len(numbers), np.int64) for _ in range(3))
+    faults = np.empty(len(numbers), np.uint8)
+    fill_values(plan, numbers, products, quantities, stores, faults)
+    return Events(numbers, products, quantities, stores, sold_at, faults, tag)

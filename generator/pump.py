@@ -1,0 +1,76 @@
+"""One process' work: its share of the stream, at its time, into its sink."""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from generator.settings import StreamSettings
+from generator.sinks import JsonSink, NullSink, ParquetSink, Sink, Stop
+from generator.stream import Chunk, Share, timed_chunks, unpaced_batches
+from generator.tally import Tally
+from generator.target import Target
+
+_LARGEST_WRITE = 20_000
+_SHORTEST_NAP = 0.01  # so that a slow stream is sent step by step, not event by event
+_LONGEST_NAP = 0.05  # how soon a request to stop is seen
+
+
+def open_sink(target: Target, tally: Tally, stop: Stop) -> Sink:
+    """Make the sink that the target names."""
+    match target.sink:
+        case "kafka":
+            from generator.kafka_sink import KafkaSink  # noqa: PLC0415 - only this sink needs kafka-python
+
+            return KafkaSink(str(target.bootstrap), str(target.topic), tally, stop)
+        case "json":
+            return JsonSink(Path(str(target.path)).open("wb", buffering=0), tally)
+        case "parquet":
+            return ParquetSink(str(target.path), tally)
+        case "stdout":
+            return JsonSink(sys.stdout.buffer, tally)
+        case "none":
+            return NullSink(tally)
+
+
+def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: Share, tag: int) -> None:
+    """Fill the sink with this process' share of the stream, and close it."""
+    try:
+        if settings.simulated_from is not None:
+            for chunk in timed_chunks(settings, share, settings.simulated_start_ms(), tag):
+                sink.write(chunk.events)
+                if stop.requested:
+                    break
+        elif settings.rate is None:
+            for events in unpaced_batches(settings, share, tag):
+                sink.write(events)
+                if stop.requested:
+                    break
+        else:
+            began = time.monotonic()
+            for chunk in timed_chunks(settings, share, time.time_ns() // 1_000_000, tag):
+                _write_when_due(chunk, began, sink, tally, stop)
+                if stop.requested:
+                    break
+    finally:
+        sink.close()
+
+
+def _write_when_due(chunk: Chunk, began: float, sink: Sink, tally: Tally, stop: Stop) -> None:
+    """Write each event when its time has come; when late, as fast as the sink takes them."""
+    at = 0
+    while not stop.requested:
+        elapsed = round((time.monotonic() - began) * 1_000_000)
+        due = min(int(np.searchsorted(chunk.offsets, elapsed, "right")), at + _LARGEST_WRITE)
+        if due > at:
+            tally.behind(elapsed - int(chunk.offsets[at]))
+            sink.write(chunk.events.part(at, due))
+            at = due
+            continue
+        tally.lag = 0
+        if at == len(chunk.events) and elapsed >= chunk.end:
+            return
+        sink.settle()
+        wake = chunk.end if at == len(chunk.events) else int(chunk.offsets[at])
+        time.sleep(min(max((wake - elapsed) / 1_000_000, _SHORTEST_NAP), _LONGEST_NAP))

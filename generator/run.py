@@ -1,0 +1,69 @@
+"""Runs a stream into a sink, in this process or in several, and reports exactly what was acknowledged."""
+
+import multiprocessing as mp
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from generator.pump import open_sink, pump
+from generator.settings import StreamSettings
+from generator.sinks import SinkError, Stop
+from generator.stream import Share, choose_tag
+from generator.tally import Report, Tally
+from generator.target import Target
+
+
+def run_stream(
+    settings: StreamSettings,
+    target: Target,
+    *,
+    stop: Stop | None = None,
+    on_progress: Callable[[str], None] | None = None,
+    progress_seconds: float = 5.0,
+) -> Report:
+    """Run the stream to its end, or until `stop` is requested.
+
+    Installs no signal handler and prints nothing: both are the caller's.
+    """
+    target.check(settings)
+    stop = stop or Stop()
+    if target.sink == "kafka":
+        from generator.kafka_sink import ensure_topic  # noqa: PLC0415 - only this sink needs kafka-python
+
+        ensure_topic(str(target.bootstrap), str(target.topic), target.create_partitions)
+    tallies = mp.RawArray(Tally, target.processes)
+    finished = threading.Event()
+    if on_progress is not None:
+        arguments = (tallies, finished, on_progress, progress_seconds)
+        threading.Thread(target=_report_progress, args=arguments, daemon=True).start()
+    tag = choose_tag(settings)
+    failure = None
+    sink = open_sink(target, tallies[0], stop)
+    began = time.monotonic()
+    try:
+        pump(settings, sink, tallies[0], stop, Share(), tag)
+    except (SinkError, OSError) as error:
+        failure = str(error)
+    finally:
+        finished.set()
+    report = Report.of(tallies, time.monotonic() - began)
+    return replace(report, failure=failure)
+
+
+def _report_progress(
+    tallies: Sequence[Tally], finished: threading.Event, on_progress: Callable[[str], None], every: float
+) -> None:
+    """Say at intervals how it goes: rate now, sent, acknowledged, lag behind schedule."""
+    began = before = time.monotonic()
+    acknowledged_before = 0
+    while not finished.wait(every):
+        now = time.monotonic()
+        report = Report.of(tallies, now - began)
+        rate = (report.acknowledged - acknowledged_before) / (now - before)
+        lag = max(tally.lag for tally in tallies) / 1e6
+        on_progress(
+            f"{now - began:8.1f} s  {rate:,.0f}/s  sent {report.sent:,}  acknowledged {report.acknowledged:,}"
+            f"  behind schedule {lag:.2f} s"
+        )
+        before, acknowledged_before = now, report.acknowledged

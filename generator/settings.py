@@ -1,0 +1,125 @@
+"""What a stream is asked to be. Every bad parameter is named here, before anything starts."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, get_args
+
+Law = Literal["integral", "discrete"]
+Drift = Literal["none", "steps", "gradual", "windows"]
+
+MAX_KEYS = 2**40
+MAX_WINDOWS = 1_000_000  # windows times keys stays within 64 bits
+MAX_SOURCES = 30
+MAX_EXPONENT = 10
+MAX_RATE = 1e9
+MAX_BURSTINESS = 1e6
+
+
+class SettingError(ValueError):
+    """A parameter that cannot be used; the message names it, the rule, the value and what to do."""
+
+
+def _require(rule_holds: bool, name: str, rule: str, value: object, hint: str) -> None:  # noqa: FBT001 - it is the rule
+    if not rule_holds:
+        raise SettingError(f"{name}: {rule}, got {value!r}; {hint}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamSettings:
+    """One stream. The same settings and seed give the same events, whatever the number of processes.
+
+    Attributes:
+        keys: Size of the master data's key space; product ids are 1..keys.
+        exponent: Zipf's exponent; 0 is uniform.
+        law: "integral" is the paper's continuous inverse, "discrete" the exact Zipf law.
+        seed: Chooses the random sequence.
+        rate: Mean events per second while the stream is active; None is as fast as the sink takes them.
+        burstiness: Peak rate over mean rate; 1 is a Poisson stream, 2 the paper's.
+        sources: Number of on/off sources; their bandwidths are 2, 4, ... 2^sources.
+        active: Seconds of stream between two silences.
+        silent: Seconds of silence, with no event at all.
+        events: Ends the stream after so many events.
+        duration: Ends the stream after so many seconds.
+        drift: How rank to key changes: "none", "steps", "gradual" or "windows" (see docs/generator.md).
+        drift_every: Events between two changes.
+        windows: With drift "windows", the number of parts of the key space that are visited in turn.
+        absent: Share of events whose key is not in the master data (product ids above `keys`).
+        malformed: Share of events that no consumer can read.
+        simulated_from: Runs in simulated time from this moment, without waiting; None is real time.
+    """
+
+    keys: int
+    exponent: float = 1.0
+    law: Law = "integral"
+    seed: int = 0
+    rate: float | None = None
+    burstiness: float = 2.0
+    sources: int = 10
+    active: float = 0.0
+    silent: float = 0.0
+    events: int | None = None
+    duration: float | None = None
+    drift: Drift = "none"
+    drift_every: int = 0
+    windows: int = 25
+    absent: float = 0.0
+    malformed: float = 0.0
+    simulated_from: datetime | None = None
+
+    def __post_init__(self) -> None:
+        self._check_values()
+        self._check_drift()
+        self._check_time()
+
+    def _check_values(self) -> None:
+        _require(1 <= self.keys <= MAX_KEYS, "keys", f"must be 1 to {MAX_KEYS}", self.keys, "the master data's size")
+        rule = f"must be 0 to {MAX_EXPONENT}"
+        _require(0 <= self.exponent <= MAX_EXPONENT, "exponent", rule, self.exponent, "1 is the paper's, 0 uniform")
+        _require(self.law in get_args(Law), "law", f"must be one of {get_args(Law)}", self.law, "see docs/generator.md")
+        _require(0 <= self.seed < 2**63, "seed", "must be 0 to 2^63-1", self.seed, "any number will do")
+        for name in ("absent", "malformed"):
+            share = getattr(self, name)
+            _require(0 <= share <= 1, name, "must be a share of 0 to 1", share, "0.01 is one event in a hundred")
+
+    def _check_drift(self) -> None:
+        drifts = self.drift != "none"
+        _require(self.drift in get_args(Drift), "drift", f"must be one of {get_args(Drift)}", self.drift, "choose one")
+        _require(
+            (self.drift_every > 0) == drifts,
+            "drift_every",
+            "must be the number of events between changes when drift is asked for, else 0",
+            self.drift_every,
+            f"drift is {self.drift!r}",
+        )
+        if self.drift == "windows":
+            most = min(self.keys, MAX_WINDOWS)
+            _require(1 <= self.windows <= most, "windows", f"must be 1 to {most}", self.windows, "the paper has 25")
+
+    def _check_time(self) -> None:
+        rate, hint = self.rate, "leave it out for as fast as possible"
+        _require(rate is None or 0 <= rate <= MAX_RATE, "rate", f"must be 0 to {MAX_RATE:.0f} events/s", rate, hint)
+        rule = f"must be 1 (Poisson) to {MAX_BURSTINESS:.0f}: peak rate over mean rate"
+        _require(1 <= self.burstiness <= MAX_BURSTINESS, "burstiness", rule, self.burstiness, "2 is the paper's")
+        rule = f"must be 1 to {MAX_SOURCES}"
+        _require(1 <= self.sources <= MAX_SOURCES, "sources", rule, self.sources, "10 is the paper's")
+        for name, other in (("active", "silent"), ("silent", "active")):
+            seconds = getattr(self, name)
+            rule = f"must be 0 or more seconds, and more than 0 together with {other}"
+            fits = seconds >= 0 and (seconds > 0) == (getattr(self, other) > 0)
+            _require(fits, name, rule, seconds, f"give both or none of {name} and {other}")
+        for name in ("events", "duration"):
+            limit = getattr(self, name)
+            _require(limit is None or limit >= 0, name, "must be 0 or more", limit, "leave it out for no limit")
+        if self.simulated_from is not None:
+            self._check_simulation(self.simulated_from)
+
+    def _check_simulation(self, start: datetime) -> None:
+        _require(self.rate is not None, "rate", "must be a number in simulated time", "max", "time advances by it")
+        _require(start.tzinfo is not None, "simulated_from", "must carry a time zone", str(start), "add Z for UTC")
+        limited = self.duration is not None or (self.events is not None and self.rate != 0)
+        _require(limited, "duration or events", "must limit a simulated stream", None, "give one of them")
+
+    def simulated_start_ms(self) -> int:
+        """Where simulated time begins, in milliseconds since 1970."""
+        moment = self.simulated_from or datetime.fromtimestamp(0, UTC)
+        return round(moment.timestamp() * 1000)

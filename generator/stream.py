@@ -1,0 +1,77 @@
+"""The stream: when and what, put together into batches of events."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from generator.arrivals import arrival_times, chunk_seconds
+from generator.events import Events, make_events
+from generator.settings import StreamSettings
+from generator.values import recipe
+
+BATCH_EVENTS = 65_536
+_MICROS = 1_000_000
+_FOREVER = 2**62
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one of several processes does: events index, index + count, index + 2 count, ... of the one stream."""
+
+    index: int = 0
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A stretch of stream time: its events, their times since the start, and its own end (both microseconds)."""
+
+    events: Events
+    offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
+    end: int
+
+
+def choose_tag(settings: StreamSettings) -> int:
+    """The run's 32 bits in event ids: derived from the seed in simulated time, so that a run can be repeated."""
+    if settings.simulated_from is not None:
+        return int(np.random.default_rng(settings.seed).integers(2**32))
+    return secrets.randbits(32)
+
+
+def timed_chunks(settings: StreamSettings, share: Share, start_ms: int, tag: int) -> Iterator[Chunk]:
+    """The stream along its schedule, from `start_ms` (milliseconds since 1970), until its limits."""
+    plan = recipe(settings)
+    chunk_micros = round(chunk_seconds(settings) * _MICROS)
+    last = _FOREVER if settings.duration is None else round(settings.duration * _MICROS)
+    end, first = 0, 0
+    for times in arrival_times(settings):
+        end = min(end + chunk_micros, last)
+        offsets = times[: np.searchsorted(times, end)]
+        if settings.events is not None:
+            offsets = offsets[: settings.events - first]
+        mine = slice((share.index - first) % share.count, None, share.count)
+        numbers = np.arange(first, first + len(offsets))[mine]
+        first += len(offsets)
+        offsets = offsets[mine]
+        yield Chunk(make_events(plan, numbers, start_ms + offsets // 1000, tag), offsets, end)
+        if end == last or first == settings.events:
+            return
+
+
+def unpaced_batches(settings: StreamSettings, share: Share, tag: int) -> Iterator[Events]:
+    """The stream as fast as it is taken: each batch is sold at the moment it is made."""
+    plan = recipe(settings)
+    began = time.monotonic()
+    number = share.index
+    step = BATCH_EVENTS * share.count
+    while settings.duration is None or time.monotonic() - began < settings.duration:
+        stop = number + step if settings.events is None else min(number + step, settings.events)
+        numbers = np.arange(number, stop, share.count)
+        if len(numbers) == 0:
+            return
+        sold_at = np.full(len(numbers), time.time_ns() // _MICROS)
+        yield make_events(plan, numbers, sold_at, tag)
+        number += step

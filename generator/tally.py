@@ -1,0 +1,75 @@
+"""What has been done, counted where every process and the progress line can see it."""
+
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class Tally(ctypes.Structure):
+    """One process' counters; in shared memory when there are several processes. The lags are in microseconds."""
+
+    _fields_ = (
+        ("sent", ctypes.c_int64),
+        ("acknowledged", ctypes.c_int64),
+        ("resent", ctypes.c_int64),
+        ("lag", ctypes.c_int64),
+        ("worst_lag", ctypes.c_int64),
+    )
+
+    sent: int
+    acknowledged: int
+    resent: int
+    lag: int
+    worst_lag: int
+
+    def behind(self, micros: int) -> None:
+        """Note how far behind its schedule the stream is."""
+        self.lag = micros
+        self.worst_lag = max(self.worst_lag, micros)
+
+
+@dataclass(frozen=True)
+class Report:
+    """One exact report for all processes.
+
+    Attributes:
+        sent: Events given to the sink.
+        acknowledged: Events the sink has confirmed; each counts once.
+        resent: Times an event was sent again because its fate was unknown.
+        seconds: From the first event to the last acknowledgement.
+        worst_lag: The furthest the stream was behind its schedule, in seconds.
+        failure: Why the sink gave up, if it did.
+    """
+
+    sent: int
+    acknowledged: int
+    resent: int
+    seconds: float
+    worst_lag: float
+    failure: str | None = None
+
+    @classmethod
+    def of(cls, tallies: Iterable[Tally], seconds: float) -> "Report":
+        """Add up what the processes counted."""
+        tallies = list(tallies)
+        return cls(
+            sent=sum(tally.sent for tally in tallies),
+            acknowledged=sum(tally.acknowledged for tally in tallies),
+            resent=sum(tally.resent for tally in tallies),
+            seconds=seconds,
+            worst_lag=max(tally.worst_lag for tally in tallies) / 1e6,
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything sent was acknowledged."""
+        return self.acknowledged == self.sent and self.failure is None
+
+    def __str__(self) -> str:
+        rate = self.acknowledged / self.seconds if self.seconds > 0 else 0.0
+        text = (
+            f"acknowledged {self.acknowledged} of {self.sent} events in {self.seconds:.2f} s ({rate:,.0f}/s),"
+            f" resent {self.resent}, at most {self.worst_lag:.2f} s behind schedule"
+        )
+        open_events = self.sent - self.acknowledged
+        return f"{text}; {open_events} may or may not have arrived" if open_events else text

@@ -1,0 +1,106 @@
+"""A Kafka broker of its own, which a test may end and start again."""
+
+import os
+import socket
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+
+REPOSITORY = Path(__file__).parents[2]
+START_SECONDS = 60
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Broker:
+    """One KRaft node on 127.0.0.1 with its data in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        jars = Path(os.environ.get("FRESHET_JARS", REPOSITORY / ".freshet" / "jars")) / "kafka"
+        if not any(jars.glob("kafka_*.jar")):
+            pytest.fail(f"no Kafka jars in {jars}; install the services first, or set FRESHET_JARS to the jars' folder")
+        port, controller = _free_ports(2)
+        self.bootstrap = f"127.0.0.1:{port}"
+        self._java = ["java", "-Xmx384m", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
+        self._config = folder / "server.properties"
+        self._log = folder / "broker.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._config.write_text(
+            "process.roles=broker,controller\n"
+            "node.id=1\n"
+            f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n"
+            f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n"
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{controller}\n"
+            "controller.listener.names=CONTROLLER\n"
+            f"log.dirs={folder / 'data'}\n"
+            "offsets.topic.replication.factor=1\n"
+            "transaction.state.log.replication.factor=1\n"
+            "transaction.state.log.min.isr=1\n"
+            "auto.create.topics.enable=false\n"
+        )
+        node = ["kafka.tools.StorageTool", "format", "-t", "generator-tests-000001", "--standalone"]
+        subprocess.run([*self._java, *node, "-c", str(self._config)], check=True, capture_output=True)
+
+    def start(self) -> None:
+        """Start the broker and wait until it answers."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._java, "kafka.Kafka", str(self._config)], stdout=log, stderr=subprocess.STDOUT
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._listens():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"the broker did not start:\n{self._log.read_text()[-2000:]}")
+        KafkaAdminClient(bootstrap_servers=self.bootstrap, bootstrap_timeout_ms=START_SECONDS * 1000).close()
+
+    def _listens(self) -> bool:
+        host, port = self.bootstrap.split(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)  # a refused connection returns at once
+            return False
+        return True
+
+    def kill(self) -> None:
+        """End the broker as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def new_topic(self, partitions: int = 2) -> str:
+        """Create an empty topic with a name of its own."""
+        topic = f"sales-{uuid.uuid4().hex[:8]}"
+        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        try:
+            admin.create_topics({topic: {"num_partitions": partitions}}, wait_for_metadata=True)
+        finally:
+            admin.close()
+        return topic
+
+    def read(self, topic: str) -> list[tuple[int, bytes, bytes]]:
+        """Everything the topic holds: partition, key and value of each message."""
+        consumer = KafkaConsumer(bootstrap_servers=self.bootstrap, enable_auto_commit=False)
+        try:
+            partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()]
+            consumer.assign(partitions)
+            consumer.seek_to_beginning(*partitions)
+            ends = consumer.end_offsets(partitions)
+            messages = []
+            while any(consumer.position(p) < ends[p] for p in partitions):
+                for records in consumer.poll(timeout_ms=1000, max_records=20_000).values():
+                    messages += [(record.partition, record.key, record.value) for record in records]
+            return messages
+        finally:
+            consumer.close()
