@@ -1,0 +1,8 @@
+"""Check the enriched rows against their Great Expectations suite; what is not met fails the task and is named in it."""
+
+from airflow.sdk import DAG
+
+from plugins.operators.quality import CheckQualityOperator
+
+with DAG("check_quality", doc_md=__doc__, tags=["freshet"], schedule=None, max_active_runs=1):
+    CheckQualityOperator(task_id="check_sales_enriched", suite="sales_enriched")

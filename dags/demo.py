@@ -1,0 +1,41 @@
+"""The whole story in order: prepare, let it sell, order the master data, enrich, look, check. The stream goes on."""
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, Param
+
+from plugins.operators.stream import EnsureDagRunsOperator
+from plugins.sensors.stream import EnrichedRowsSensor
+
+
+def run(dag_id: str, **options: object) -> TriggerDagRunOperator:
+    """One chapter: run another Dag to its end."""
+    return TriggerDagRunOperator(
+        task_id=dag_id, trigger_dag_id=dag_id, wait_for_completion=True, poke_interval=1, **options
+    )
+
+
+with DAG(
+    "demo",
+    doc_md=__doc__,
+    tags=["freshet"],
+    schedule=None,
+    max_active_runs=1,
+    render_template_as_native_obj=True,  # numbers stay numbers on their way to the other Dags
+    params={
+        "products": Param(10_000, type="integer", minimum=1, description="Size of the catalogue, if there is none."),
+        "rate": Param(500, type="integer", minimum=1, description="Mean number of events per second."),
+        "duration": Param(3600, type="integer", minimum=1, description="Seconds that the stream of sales goes on."),
+    },
+):
+    (
+        run("prepare_warehouse", conf={"products": "{{ params.products }}"})
+        >> EnsureDagRunsOperator(
+            task_id="deploy_generator",
+            trigger_dag_id="deploy_generator",
+            conf={"rate": "{{ params.rate }}", "duration": "{{ params.duration }}", "products": "{{ params.products }}"},
+        )
+        >> run("refresh_master_order")
+        >> EnsureDagRunsOperator(task_id="enrich_stream", trigger_dag_id="enrich_stream")
+        >> EnrichedRowsSensor(task_id="wait_for_enriched_rows", rows=1000, poke_interval=1, timeout=300)
+        >> run("check_quality")
+    )

@@ -1,0 +1,11 @@
+"""Ask the enriching application to stop between two batches, and wait until it has."""
+
+from airflow.sdk import DAG
+
+from plugins.operators.stream import RequestStopOperator
+from plugins.sensors.stream import StreamStoppedSensor
+
+with DAG("stop_enrich_stream", doc_md=__doc__, tags=["freshet"], schedule=None, max_active_runs=1):
+    RequestStopOperator(task_id="request_stop", pipeline="sales") >> StreamStoppedSensor(
+        task_id="wait_until_stopped", pipeline="sales", poke_interval=1, timeout=300
+    )

@@ -1,0 +1,1 @@
+"""Airflow hooks, one file a thing they talk to."""

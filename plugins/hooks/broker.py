@@ -1,0 +1,23 @@
+"""The Kafka broker as Airflow's connection knows it."""
+
+from __future__ import annotations
+
+from airflow.sdk import BaseHook
+
+
+class BrokerHook(BaseHook):
+    """Reads the broker's address from the connection `kafka_default`."""
+
+    conn_name_attr = "conn_id"
+    hook_name = "Freshet broker"
+    conn_id = "kafka_default"
+
+    def bootstrap(self) -> str:
+        """Return the address as clients write it."""
+        extra = self.get_connection(self.conn_id).extra_dejson
+        if "bootstrap.servers" not in extra:
+            raise ValueError(
+                f'connection {self.conn_id!r} must have {{"bootstrap.servers": "host:port"}} in its extra. '
+                "Set it in Admin, Connections."
+            )
+        return str(extra["bootstrap.servers"])

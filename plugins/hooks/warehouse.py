@@ -1,0 +1,31 @@
+"""The warehouse's accounts as Airflow's connections know them."""
+
+from __future__ import annotations
+
+from airflow.sdk import BaseHook
+
+from services.warehouse import Login
+
+
+class WarehouseHook(BaseHook):
+    """Turns the connection `warehouse_<account>` into a login."""
+
+    conn_name_attr = "conn_id"
+    hook_name = "Freshet warehouse"
+
+    def __init__(self, account: str) -> None:
+        super().__init__()
+        self.conn_id = f"warehouse_{account}"
+
+    def login(self) -> Login:
+        """Return who connects where.
+
+        Raises:
+            ValueError: the connection lacks one of host, port, login, password, schema.
+        """
+        connection = self.get_connection(self.conn_id)
+        needed = ("host", "port", "login", "password", "schema")
+        missing = [name for name in needed if not getattr(connection, name)]
+        if missing:
+            raise ValueError(f"connection {self.conn_id!r} must have {', '.join(missing)}. Set it in Admin, Connections.")
+        return Login(connection.host, connection.port, connection.login, connection.password, connection.schema)

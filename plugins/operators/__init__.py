@@ -1,0 +1,1 @@
+"""Airflow operators, one file a thing they talk to."""

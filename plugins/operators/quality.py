@@ -1,0 +1,36 @@
+"""Tasks that check data with Great Expectations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from plugins.hooks.warehouse import WarehouseHook
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+
+class CheckQualityOperator(BaseOperator):
+    """Checks a table against the suite of the same name in quality/suites/."""
+
+    template_fields: Sequence[str] = ("suite",)
+
+    def __init__(self, *, suite: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.suite = suite
+
+    def execute(self, context: Context) -> int:  # noqa: ARG002  # Airflow calls it so
+        """Check, and fail with what was not as expected."""
+        from quality.check import check_suite  # noqa: PLC0415  # Great Expectations takes seconds to import
+
+        outcome = check_suite(self.suite, WarehouseHook("checker").login())
+        for line in outcome.lines:
+            self.log.info("%s", line)
+        if outcome.failures:
+            raise AirflowFailException(f"{self.suite}: {len(outcome.failures)} not met: {'; '.join(outcome.failures)}")
+        return len(outcome.lines)

@@ -1,0 +1,64 @@
+"""Tasks that submit our Spark applications."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+from plugins.hooks.broker import BrokerHook
+from plugins.hooks.warehouse import WarehouseHook
+from services.settings import PREFIX, ROOT, settings
+
+if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+    from airflow.sdk import Context
+
+
+class ApplicationKilledError(Exception):
+    """The task was asked to end while its application ran; it must not count as a success."""
+
+
+class SparkApplicationOperator(SparkSubmitOperator):
+    """Submits one of the programs in spark_apps/ for a pipeline.
+
+    The warehouse's password and the addresses come from Airflow's connections and go to the application by its
+    environment. They are read when the task runs, so they are in no command line, template or log.
+    """
+
+    def __init__(self, *, program: str, pipeline: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own
+        super().__init__(
+            application=str(ROOT / "spark_apps" / f"{program}.py"),
+            application_args=["--pipeline", pipeline],
+            name=program,
+            driver_memory="1g",
+            **kwargs,
+        )
+        self._killed = False
+
+    def execute(self, context: Context) -> None:
+        """Run the application to its end."""
+        super().execute(context)
+        if self._killed:
+            raise ApplicationKilledError(f"{self.name} was killed; what it had not finished is done by its next run.")
+
+    def on_kill(self) -> None:
+        """End the application; Airflow may let `execute` go on after this."""
+        self._killed = True
+        super().on_kill()
+
+    def _get_hook(self) -> SparkSubmitHook:
+        loader = WarehouseHook("loader").login()
+        host, _, port = BrokerHook().bootstrap().rpartition(":")
+        addresses = {
+            "KAFKA_HOST": host,
+            "KAFKA_PORT": port,
+            "MARIADB_HOST": loader.host,
+            "MARIADB_PORT": str(loader.port),
+            "DATABASE": loader.database or "",
+            "LOADER_PASSWORD": loader.password,
+        }
+        self.jars = ",".join(sorted(map(str, (settings().jars / "spark").glob("*.jar"))))
+        hook = super()._get_hook()
+        hook._env_vars = {PREFIX + name: value for name, value in addresses.items()}  # noqa: SLF001  # kept out of templates
+        return hook

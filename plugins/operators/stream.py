@@ -1,0 +1,82 @@
+"""Tasks that start the stream of events and stop the application that enriches it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from plugins.hooks.broker import BrokerHook
+from plugins.hooks.warehouse import WarehouseHook
+from services.settings import ROOT
+from spark_apps.control import is_running, request_stop
+from spark_apps.pipeline import load_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+FLUSH_SECONDS = 4  # Airflow kills a task 5 s after it asked it to end
+
+
+class GenerateOperator(BaseOperator):
+    """Runs the generator's Kafka producer for a pipeline's topic."""
+
+    template_fields: Sequence[str] = ("options",)
+
+    def __init__(self, *, pipeline: str, options: dict[str, str], **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.options = options
+        self._producer: subprocess.Popen[str] | None = None
+
+    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow calls it so
+        """Produce until the stream's end and log what the producer says."""
+        topic = load_pipeline(self.pipeline).source.topic
+        command = [sys.executable, "-m", "generator", "run", "--sink", "kafka", "--bootstrap", BrokerHook().bootstrap()]
+        command += ["--topic", topic, *(word for name, value in self.options.items() for word in (f"--{name}", value))]
+        self._producer = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for line in self._producer.stdout or ():
+            self.log.info("%s", line.rstrip())
+        if self._producer.wait() != 0:
+            raise AirflowFailException(f"the generator ended with exit code {self._producer.returncode}; its last line says why")
+
+    def on_kill(self) -> None:
+        """Let the producer send what it holds, and say how much that was."""
+        if self._producer is not None:
+            self._producer.send_signal(signal.SIGTERM)
+            self._producer.wait(FLUSH_SECONDS)
+
+
+class RequestStopOperator(BaseOperator):
+    """Asks a pipeline's application to stop between two batches."""
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow calls it so
+        """Set the flag that the application looks at."""
+        loader = WarehouseHook("loader").login()
+        if not is_running(loader, self.pipeline):
+            self.log.info("no application works on pipeline %r: nothing to stop", self.pipeline)
+        request_stop(loader, self.pipeline)
+
+
+class EnsureDagRunsOperator(TriggerDagRunOperator):
+    """Starts a run of a long-lived Dag, unless one is under way."""
+
+    def execute(self, context: Context) -> None:
+        """Trigger the Dag, or say that it runs."""
+        if context["ti"].get_dr_count(self.trigger_dag_id, states=["queued", "running"]):
+            self.log.info("a run of %r is under way: nothing to start", self.trigger_dag_id)
+            return
+        super().execute(context)

@@ -1,0 +1,1 @@
+"""Airflow sensors, one file a thing they talk to."""

@@ -1,0 +1,1 @@
+"""Great Expectations suites, one file a table, and how they are run."""

@@ -1,0 +1,54 @@
+"""Run a suite of expectations on the warehouse's table of the same name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import great_expectations as gx
+from sqlalchemy import URL
+
+from services.settings import ROOT
+
+if TYPE_CHECKING:
+    from services.warehouse import Login
+
+SUITES = ROOT / "quality" / "suites"
+
+
+class SuiteError(Exception):
+    """There is no such suite; the message lists those that are."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check found: a line for each expectation, and those that were not met."""
+
+    lines: list[str]
+    failures: list[str]
+
+
+def check_suite(name: str, checker: Login) -> Outcome:
+    """Check the table `name` against `quality/suites/<name>.json`."""
+    file = SUITES / f"{name}.json"
+    if not file.is_file():
+        there = ", ".join(sorted(path.stem for path in SUITES.glob("*.json")))
+        raise SuiteError(f"suite {name!r}: there is no {file.relative_to(ROOT)}; there are: {there}")
+    context = gx.get_context(mode="ephemeral")
+    address = URL.create(
+        "mysql+pymysql", checker.user, checker.password, checker.host, checker.port, checker.database
+    ).render_as_string(hide_password=False)
+    source = context.data_sources.add_sql("warehouse", connection_string=address)
+    batch = source.add_table_asset(name, table_name=name).add_batch_definition_whole_table("all").get_batch()
+    suite = gx.ExpectationSuite(**json.loads(file.read_text()))
+    result = batch.validate(suite)
+    lines = [_describe(each) for each in result.results]
+    failures = [line for line, each in zip(lines, result.results, strict=True) if not each.success]
+    return Outcome(lines, failures)
+
+
+def _describe(each: gx.ExpectationValidationResult) -> str:
+    kwargs = {name: value for name, value in each.expectation_config.kwargs.items() if name != "batch_id"}
+    verdict = "met" if each.success else f"NOT met ({each.result or each.exception_info})"
+    return f"{each.expectation_config.type} {kwargs}: {verdict}"

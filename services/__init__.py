@@ -1,0 +1,1 @@
+"""How Kafka, MariaDB, Spark and Airflow are installed and run on one machine."""

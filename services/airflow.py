@@ -1,0 +1,100 @@
+"""Run one component of Airflow with everything it needs from the settings: `python -m services.airflow scheduler`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from services.secrets_file import write_private
+from services.settings import ROOT, Settings, settings
+
+ADMIN = "admin"
+COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
+
+
+def main() -> None:
+    """Become the airflow command with the given arguments."""
+    chosen = settings()
+    airflow = Path(sys.executable).with_name("airflow")
+    arguments = sys.argv[1:]
+    if arguments == ["api-server"]:
+        write_login(chosen)
+    os.execve(airflow, [str(airflow), *arguments], environment(chosen))
+
+
+def write_login(chosen: Settings) -> None:
+    """Write the file that Airflow's simple auth manager reads its one user's password from."""
+    login = {ADMIN: chosen.airflow_password.get_secret_value()}
+    write_private(password_file(chosen), json.dumps(login))
+
+
+def password_file(chosen: Settings) -> Path:
+    """The simple auth manager's file, in Airflow's home."""
+    return chosen.state / "airflow" / "login.json"
+
+
+def environment(chosen: Settings) -> dict[str, str]:
+    """Return the environment that every component runs with."""
+    home = chosen.state / "airflow"
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    database = chosen.airflow_database.get_secret_value() or f"sqlite:///{home / 'airflow.db'}"
+    options = {
+        "CORE__DAGS_FOLDER": ROOT / "dags",
+        "CORE__PLUGINS_FOLDER": ROOT / "plugins",
+        "CORE__EXECUTOR": "LocalExecutor",
+        "CORE__PARALLELISM": chosen.airflow_parallelism,
+        "CORE__LOAD_EXAMPLES": False,
+        "CORE__DAGS_ARE_PAUSED_AT_CREATION": False,
+        "CORE__EXECUTION_API_SERVER_URL": f"{chosen.airflow_api}/execution/",
+        "CORE__FERNET_KEY": chosen.airflow_fernet_key.get_secret_value(),
+        "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin",
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": password_file(chosen),
+        "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": False,
+        "DATABASE__SQL_ALCHEMY_CONN": database,
+        "API__HOST": chosen.airflow_host,
+        "API__PORT": chosen.airflow_port,
+        "API__BASE_URL": chosen.airflow_api,
+        "API__SECRET_KEY": chosen.airflow_session_key.get_secret_value(),
+        "API__EXPOSE_CONFIG": False,
+        "API_AUTH__JWT_SECRET": chosen.airflow_jwt_secret.get_secret_value(),
+        "API_AUTH__JWT_ISSUER": "freshet",
+        "LOGGING__BASE_LOG_FOLDER": home / "logs",
+        "DAG_PROCESSOR__REFRESH_INTERVAL": 30,
+        "USAGE_DATA_COLLECTION__ENABLED": False,
+    }
+    airflow = {f"AIRFLOW__{name}": str(value) for name, value in options.items()}
+    spark_and_workers = {
+        "AIRFLOW_HOME": str(home),
+        "FRESHET_STATE": str(chosen.state),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "GX_ANALYTICS_ENABLED": "False",
+    }
+    return {**os.environ, **airflow, **connections(chosen), **spark_and_workers}
+
+
+def connections(chosen: Settings) -> dict[str, str]:
+    """Return Airflow's connections; one of the same id made in Airflow's UI does not override these."""
+    warehouse = {
+        account: {
+            "conn_type": "mysql",
+            "host": chosen.mariadb_host,
+            "port": chosen.mariadb_port,
+            "schema": chosen.database,
+            "login": account,
+            "password": getattr(chosen, f"{account}_password").get_secret_value(),
+        }
+        for account in ("owner", "loader", "reader", "checker")
+    }
+    described = {f"warehouse_{account}": connection for account, connection in warehouse.items()}
+    described["spark_default"] = {"conn_type": "spark", "host": chosen.spark_master}
+    described["kafka_default"] = {"conn_type": "kafka", "extra": {"bootstrap.servers": chosen.kafka_bootstrap}}
+    return {f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name, connection in described.items()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""A small client of Airflow's REST API: log in, trigger a Dag, see how its run went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from services.airflow import ADMIN
+
+if TYPE_CHECKING:
+    from services.settings import Settings
+
+TIMEOUT_SECONDS = 20
+FINISHED = ("success", "failed")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a Dag, as Airflow last told it."""
+
+    dag: str
+    run_id: str
+    state: str
+    tasks: dict[str, str]
+
+    def unfinished(self) -> str | None:
+        """Return None when the run has ended, else which tasks it is at."""
+        if self.state in FINISHED:
+            return None
+        at_work = [name for name, state in self.tasks.items() if state in ("queued", "running", "deferred", "up_for_retry")]
+        return ", ".join(at_work) or self.state
+
+    def failed_tasks(self) -> list[str]:
+        """Name the tasks that failed."""
+        return [name for name, state in self.tasks.items() if state == "failed"]
+
+
+class AirflowApi:
+    """Airflow's API, logged in as the admin."""
+
+    def __init__(self, chosen: Settings) -> None:
+        self._http = httpx.Client(base_url=chosen.airflow_api, timeout=TIMEOUT_SECONDS)
+        login = {"username": ADMIN, "password": chosen.airflow_password.get_secret_value()}
+        token = self._answer(self._http.post("/auth/token", json=login))["access_token"]
+        self._http.headers["Authorization"] = f"Bearer {token}"
+
+    def dags(self) -> set[str]:
+        """Return the ids of all Dags that can run."""
+        listed = self._answer(self._http.get("/api/v2/dags", params={"limit": 100}))
+        return {dag["dag_id"] for dag in listed["dags"]}
+
+    def import_errors(self) -> list[str]:
+        """Return why files in dags/ could not be read."""
+        listed = self._answer(self._http.get("/api/v2/importErrors"))
+        return [f"{error['filename']}: {error['stack_trace']}" for error in listed["import_errors"]]
+
+    def trigger(self, dag: str, conf: dict[str, object] | None = None) -> str:
+        """Start a run and return its id."""
+        body = {"logical_date": None, "conf": conf or {}}
+        return str(self._answer(self._http.post(f"/api/v2/dags/{dag}/dagRuns", json=body))["dag_run_id"])
+
+    def run(self, dag: str, run_id: str) -> Run:
+        """Look at a run and its tasks."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run_id}"
+        state = self._answer(self._http.get(path))["state"]
+        listed = self._answer(self._http.get(f"{path}/taskInstances"))["task_instances"]
+        return Run(dag, run_id, state, {task["task_id"]: task["state"] or "waiting" for task in listed})
+
+    def runs(self, dag: str, state: str) -> list[str]:
+        """Return the ids of a Dag's runs that are in a state."""
+        listed = self._answer(self._http.get(f"/api/v2/dags/{dag}/dagRuns", params={"state": state}))
+        return [run["dag_run_id"] for run in listed["dag_runs"]]
+
+    def log(self, run: Run, task: str) -> str:
+        """Return what a task's last try wrote."""
+        path = f"/api/v2/dags/{run.dag}/dagRuns/{run.run_id}/taskInstances/{task}"
+        tries = self._answer(self._http.get(path))["try_number"]
+        lines = self._answer(self._http.get(f"{path}/logs/{tries}"))["content"]
+        return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in lines)
+
+    @staticmethod
+    def _answer(response: httpx.Response) -> Any:  # noqa: ANN401  # JSON
+        if response.is_error:
+            raise httpx.HTTPStatusError(
+                f"{response.request.method} {response.request.url.path}: {response.status_code} {response.text}",
+                request=response.request,
+                response=response,
+            )
+        return response.json()

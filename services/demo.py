@@ -1,0 +1,69 @@
+"""`make demo`: start everything, run the Dag `demo`, and say where to look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from services import stack
+from services.airflow import ADMIN
+from services.airflow_api import AirflowApi
+from services.preflight import Unfit
+from services.waiting import wait_until
+from services.warehouse import connect, login
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from services.settings import Settings
+
+DAG = "demo"
+DAG_SECONDS = 60.0
+RUN_SECONDS = 600.0
+
+
+def demo(report: Callable[[str], None]) -> None:
+    """Run the story and print where to look."""
+    report("Starting the services")
+    chosen = stack.up(report)
+    api = AirflowApi(chosen)
+    wait_until(lambda: missing_dag(api), what="Airflow to read the Dags", seconds=DAG_SECONDS, report=report)
+    report("Running the Dag `demo`")
+    run_id = api.trigger(DAG)
+    shown: set[str] = set()
+
+    def unfinished() -> str | None:
+        run = api.run(DAG, run_id)
+        for task in [name for name, state in run.tasks.items() if state == "success" and name not in shown]:
+            shown.add(task)
+            report(f"  {task} is done")
+        return run.unfinished()
+
+    took = wait_until(unfinished, what=f"Dag {DAG}", seconds=RUN_SECONDS, report=report)
+    run = api.run(DAG, run_id)
+    if run.failed_tasks():
+        raise Unfit(f"the Dag demo failed at {', '.join(run.failed_tasks())}. See why: {chosen.airflow_api}/dags/demo")
+    report(f"  the story took {took:.0f} s")
+    report(where_to_look(chosen))
+
+
+def missing_dag(api: AirflowApi) -> str | None:
+    """Return None when the demo's Dag can run, else why not."""
+    errors = api.import_errors()
+    return None if DAG in api.dags() else (errors[0] if errors else "not read yet")
+
+
+def where_to_look(chosen: Settings) -> str:
+    """Say what there is to see, with numbers from the warehouse."""
+    with connect(login("reader", chosen)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*), COUNT(DISTINCT product_key) FROM sales_enriched")
+        ((rows, products),) = cursor.fetchall()
+    return f"""
+{rows:,} sales of {products:,} products are enriched in the warehouse, and more come in every second.
+
+  Airflow       {chosen.airflow_api}   user {ADMIN}, password: grep AIRFLOW_PASSWORD {chosen.secrets_file}
+  Warehouse     make sql               (an analyst's prompt; try: SELECT * FROM sales ORDER BY sold_at DESC LIMIT 5;)
+  Topics        sales, sales.enriched on {chosen.kafka_bootstrap}
+  Watch it      make topic             (the enriched topic as it grows)
+  State         make status, make logs
+  Stop          make down
+"""

@@ -1,0 +1,66 @@
+"""Run one Kafka broker (KRaft, its own controller) on 127.0.0.1: `python -m services.kafka`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from typing import TYPE_CHECKING
+
+from services.settings import Settings, settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROPERTIES = """\
+node.id=1
+process.roles=broker,controller
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+num.partitions=4
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+message.max.bytes=16777216
+replica.fetch.max.bytes=16777216
+"""
+
+
+def main() -> None:
+    """Format the data folder at first start, then become the broker."""
+    chosen = settings()
+    home = chosen.state / "kafka"
+    home.mkdir(parents=True, exist_ok=True)
+    properties = home / "server.properties"
+    text = PROPERTIES.format(port=chosen.kafka_port, controller_port=chosen.kafka_controller_port, data=home / "data")
+    properties.write_text(text)
+    if not (home / "data" / "meta.properties").exists():
+        shutil.rmtree(home / "data", ignore_errors=True)  # a format that was cut short
+        format_storage(chosen, properties)
+    command = java(chosen, "-Xms256m", "-Xmx512m", "kafka.Kafka", str(properties))
+    os.execvp(command[0], command)
+
+
+def format_storage(chosen: Settings, properties: Path) -> None:
+    """Give the data folder its cluster id."""
+    arguments = ["format", "-t", str(uuid.uuid4()), "--standalone", "-c", str(properties)]
+    subprocess.run(java(chosen, "kafka.tools.StorageTool", *arguments), check=True)
+
+
+def java(chosen: Settings, *arguments: str) -> list[str]:
+    """Return a command line for one of the main classes in Kafka's jars."""
+    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return ["java", "-cp", f"{chosen.jars / 'kafka'}/*", logging, *arguments]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The passwords and keys of one installation: made at first start, in a file that only its owner can read."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import stat
+from typing import TYPE_CHECKING
+
+from services.settings import PREFIX, SECRET_NAMES, SettingsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def ensure_secrets(file: Path) -> None:
+    """Make the secrets file, or add what a newer version needs; refuse one that others can read."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lines = file.read_text().splitlines() if file.exists() else []
+    present = {line.partition("=")[0] for line in lines}
+    missing = [name for name in SECRET_NAMES if _variable(name) not in present]
+    if missing:
+        write_private(file, "\n".join([*lines, *(f"{_variable(name)}={_new_secret(name)}" for name in missing)]) + "\n")
+    mode = stat.S_IMODE(file.stat().st_mode)
+    if mode & 0o077:
+        raise SettingsError(f"{file} must be readable by its owner only, its mode is {mode:o}. Type: chmod 600 {file}")
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that nobody but its owner could read at any moment, and that is never half there."""
+    half = file.with_suffix(".half")
+    half.unlink(missing_ok=True)
+    descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(descriptor)
+    half.replace(file)
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _new_secret(name: str) -> str:
+    if name == "airflow_fernet_key":
+        return base64.urlsafe_b64encode(os.urandom(32)).decode()
+    return secrets.token_urlsafe(24)

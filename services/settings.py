@@ -1,0 +1,109 @@
+"""Every setting of the system, read from FRESHET_* environment variables with types and clear errors.
+
+Secrets come from the environment too, or from `secrets.env` in the state folder, a file that only its owner can read
+and that is made at first start (services/secrets_file.py).
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parents[1]
+PREFIX = "FRESHET_"
+
+Port = Annotated[int, Field(ge=1024, le=65535)]
+
+
+class SettingsError(Exception):
+    """A setting is missing or breaks its rule; the message names parameter, rule, value and next step."""
+
+
+class Settings(BaseSettings):
+    """Where everything is and what it may use."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore")
+
+    state: Path = Field(ROOT / ".freshet" / "run", description="folder of everything that the running system keeps")
+    jars: Path = Field(ROOT / ".freshet" / "jars", description="folder of the jars that services/pom.xml pins")
+
+    kafka_host: str = Field("127.0.0.1", description="where clients find the broker")
+    kafka_port: Port = Field(19092, description="the broker's port")
+    kafka_controller_port: Port = Field(19093, description="the port of Kafka's own controller (KRaft)")
+
+    mariadbd: str = Field("bundled", description="`bundled`, or the path of a mariadbd to use instead")
+    mariadb_host: str = Field("127.0.0.1", description="where clients find the warehouse")
+    mariadb_port: Port = Field(13306, description="the warehouse's port")
+    database: str = Field("freshet", pattern=r"^[a-z][a-z0-9_]{0,31}$", description="the warehouse's schema")
+
+    airflow_host: str = Field("127.0.0.1", description="the address that Airflow's web server listens on")
+    airflow_port: Port = Field(18080, description="the port of Airflow's web server")
+    airflow_url: str = Field("", description="where Airflow's components find its API; by default host and port")
+    airflow_database: SecretStr = Field(SecretStr(""), description="SQLAlchemy URL; by default SQLite in the state")
+    airflow_parallelism: Annotated[int, Field(ge=4, le=256)] = Field(8, description="how many tasks run at once")
+
+    spark_master: str = Field("local[2]", description="local[N], or the URL of a Spark master")
+
+    root_password: SecretStr
+    owner_password: SecretStr
+    loader_password: SecretStr
+    reader_password: SecretStr
+    checker_password: SecretStr
+    airflow_password: SecretStr
+    airflow_fernet_key: SecretStr
+    airflow_jwt_secret: SecretStr
+    airflow_session_key: SecretStr
+
+    @property
+    def kafka_bootstrap(self) -> str:
+        """The broker's address as clients write it."""
+        return f"{self.kafka_host}:{self.kafka_port}"
+
+    @property
+    def airflow_api(self) -> str:
+        """The base address of Airflow's API."""
+        return self.airflow_url or f"http://{self.airflow_host}:{self.airflow_port}"
+
+    @property
+    def secrets_file(self) -> Path:
+        """The owner-only file with this installation's passwords and keys."""
+        return self.state / "secrets.env"
+
+
+SECRET_NAMES = tuple(name for name, field in Settings.model_fields.items() if field.is_required())
+
+
+def state_folder() -> Path:
+    """The folder of the running system, known before any other setting is."""
+    return Path(os.environ.get(PREFIX + "STATE") or Settings.model_fields["state"].default).resolve()
+
+
+@cache
+def settings() -> Settings:
+    """Read the settings once per process."""
+    return read_settings()
+
+
+def read_settings() -> Settings:
+    """Read the settings from the environment and the state folder's secrets file."""
+    state = state_folder()
+    try:
+        return Settings(_env_file=state / "secrets.env", state=state)  # type: ignore[call-arg]
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
+
+
+def _explain(problem: object) -> str:
+    assert isinstance(problem, dict)  # noqa: S101  # pydantic's ErrorDetails is a dict
+    field = str(problem["loc"][0])
+    name = PREFIX + field.removeprefix(PREFIX.lower()).upper()
+    if problem["type"] == "missing":
+        return f"{name} is not set. Run `make up`, which makes it at first start, or set it in the environment."
+    about = Settings.model_fields[field]
+    shown = "a secret" if field in SECRET_NAMES else repr(problem["input"])
+    return f"{name} ({about.description}): {problem['msg']}, got {shown}. Set it anew, or unset it for {about.default!r}."

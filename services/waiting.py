@@ -1,0 +1,47 @@
+"""Wait for a condition, never for a time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PAUSE_SECONDS = 0.25
+HEARTBEAT_SECONDS = 5.0
+
+
+class NotInTimeError(Exception):
+    """A condition did not come true in time; the message says which, and what stood in its way."""
+
+
+def wait_until(
+    met: Callable[[], str | None],
+    *,
+    what: str,
+    seconds: float,
+    report: Callable[[str], None] = lambda _line: None,
+) -> float:
+    """Wait until `met` returns None, and return how long that took.
+
+    Args:
+        met: returns None when the condition holds, else what stands in its way.
+        what: the condition in words, for reports and the error.
+        seconds: how long to wait at most.
+        report: gets a line every few seconds.
+
+    Raises:
+        NotInTimeError: the time is up.
+    """
+    started = time.monotonic()
+    next_report = started + HEARTBEAT_SECONDS
+    while (obstacle := met()) is not None:
+        now = time.monotonic()
+        if now - started > seconds:
+            raise NotInTimeError(f"waited {seconds:.0f} s for {what}, and still: {obstacle}")
+        if now >= next_report:
+            report(f"    ... {what}: {obstacle} ({now - started:.0f} s)")
+            next_report += HEARTBEAT_SECONDS
+        time.sleep(PAUSE_SECONDS)
+    return time.monotonic() - started

@@ -1,0 +1,70 @@
+"""Connections to the warehouse, one account a job."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import pymysql
+
+from services.settings import Settings, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Connection = pymysql.connections.Connection[pymysql.cursors.Cursor]
+
+Account = Literal["root", "owner", "loader", "reader", "checker"]
+CONNECT_TIMEOUT_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Login:
+    """Who connects where; the password never shows in a log."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    database: str | None
+
+    def without_database(self) -> Login:
+        """The same, for a server that may not have the schema yet."""
+        return replace(self, database=None)
+
+
+def login(account: Account, chosen: Settings | None = None) -> Login:
+    """Return the settings' login of an account."""
+    chosen = chosen or settings()
+    password = getattr(chosen, f"{account}_password").get_secret_value()
+    return Login(chosen.mariadb_host, chosen.mariadb_port, account, password, chosen.database)
+
+
+@contextmanager
+def connect(who: Login, *, local_infile: bool = False) -> Iterator[Connection]:
+    """Open a connection, commit at the end of the block, roll back on an error, close in any case.
+
+    Args:
+        who: the account.
+        local_infile: allow LOAD DATA LOCAL; the server could then ask for any file, so only where rows are loaded.
+    """
+    connection = pymysql.connect(
+        host=who.host,
+        port=who.port,
+        user=who.user,
+        password=who.password,
+        database=who.database,
+        local_infile=local_infile,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+    )
+    try:
+        yield connection
+        connection.commit()
+    except BaseException:
+        if connection.open:
+            connection.rollback()
+        raise
+    finally:
+        if connection.open:
+            connection.close()

@@ -1,0 +1,1 @@
+"""Programs that spark-submit runs, and what they ship to executors."""

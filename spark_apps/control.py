@@ -1,0 +1,89 @@
+"""One application a pipeline, and a way to ask it to stop.
+
+An application holds a named lock of the warehouse's server for as long as it lives. The server lets the lock go when
+the connection ends, however it ends: what the lock says is true even after a kill -9.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pymysql
+
+from services.warehouse import connect
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from services.warehouse import Login
+
+
+class AlreadyRunningError(Exception):
+    """Another application works on the same pipeline."""
+
+
+class Lease:
+    """The right to work on a pipeline, held from `with` to its end."""
+
+    def __init__(self, loader: Login, pipeline: str) -> None:
+        self._loader = loader
+        self._pipeline = pipeline
+
+    def __enter__(self) -> Lease:
+        self._acquire()
+        with self._connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO pipeline_control (pipeline) VALUES (%s) ON DUPLICATE KEY UPDATE stop_requested = FALSE",
+                (self._pipeline,),
+            )
+        self._connection.commit()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._context.__exit__(kind, error, traceback)
+
+    def stop_requested(self) -> bool:
+        """Tell whether an operator asked to stop; takes the lease again if the server was away."""
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute("SELECT stop_requested FROM pipeline_control WHERE pipeline = %s", (self._pipeline,))
+                (row,) = cursor.fetchall()
+            self._connection.commit()  # the next look is to see what is new by then
+        except pymysql.OperationalError:
+            try:
+                self._acquire()
+            except pymysql.OperationalError:
+                pass  # still away: the next call tries again
+            return False
+        return bool(row[0])
+
+    def _acquire(self) -> None:
+        self._context = connect(self._loader)
+        self._connection = self._context.__enter__()
+        with self._connection.cursor() as cursor:
+            cursor.execute("SELECT GET_LOCK(%s, 0)", (_lock_name(self._pipeline),))
+            ((taken,),) = cursor.fetchall()
+        if not taken:
+            raise AlreadyRunningError(
+                f"pipeline {self._pipeline!r}: another application works on it. Stop that one first (Dag stop_enrich_stream)."
+            )
+
+
+def request_stop(loader: Login, pipeline: str) -> None:
+    """Ask the application to stop at its next batch boundary."""
+    with connect(loader) as connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE pipeline_control SET stop_requested = TRUE WHERE pipeline = %s", (pipeline,))
+
+
+def is_running(loader: Login, pipeline: str) -> bool:
+    """Tell whether an application works on the pipeline now."""
+    with connect(loader) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT IS_USED_LOCK(%s)", (_lock_name(pipeline),))
+        ((holder,),) = cursor.fetchall()
+    return holder is not None
+
+
+def _lock_name(pipeline: str) -> str:
+    return f"freshet.pipeline.{pipeline}"

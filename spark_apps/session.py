@@ -1,0 +1,34 @@
+"""The Spark session that every application of ours starts with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from services.settings import Settings
+
+
+def create_session(name: str) -> SparkSession:
+    """Return a session for the master that spark-submit was given."""
+    session = (
+        SparkSession.builder.appName(name)
+        .config("spark.ui.enabled", "false")  # Spark's page asks nobody who they are
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("WARN")
+    return session
+
+
+def kafka_options(chosen: Settings, topic: str) -> dict[str, str]:
+    """Return the options with which Spark reads a topic whole, and fails rather than skip what the broker lost."""
+    return {
+        "kafka.bootstrap.servers": chosen.kafka_bootstrap,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "failOnDataLoss": "true",
+    }
