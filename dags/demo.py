@@ -1,5 +1,7 @@
 """The whole story in order: prepare, let it sell, order the master data, enrich, look, check. The stream goes on."""
 
+from typing import Any
+
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
 
@@ -7,7 +9,7 @@ from plugins.operators.stream import EnsureDagRunsOperator
 from plugins.sensors.stream import EnrichedRowsSensor
 
 
-def run(dag_id: str, **options: object) -> TriggerDagRunOperator:
+def run(dag_id: str, **options: Any) -> TriggerDagRunOperator:
     """One chapter: run another Dag to its end."""
     return TriggerDagRunOperator(
         task_id=dag_id, trigger_dag_id=dag_id, wait_for_completion=True, poke_interval=1, **options
@@ -32,7 +34,11 @@ with DAG(
         >> EnsureDagRunsOperator(
             task_id="deploy_generator",
             trigger_dag_id="deploy_generator",
-            conf={"rate": "{{ params.rate }}", "duration": "{{ params.duration }}", "products": "{{ params.products }}"},
+            conf={
+                "rate": "{{ params.rate }}",
+                "duration": "{{ params.duration }}",
+                "products": "{{ params.products }}",
+            },
         )
         >> run("refresh_master_order")
         >> EnsureDagRunsOperator(task_id="enrich_stream", trigger_dag_id="enrich_stream")

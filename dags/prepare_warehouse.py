@@ -10,7 +10,9 @@ with DAG(
     tags=["freshet"],
     schedule=None,
     max_active_runs=1,
-    params={"products": Param(10_000, type="integer", minimum=1, description="Size of the catalogue, if there is none.")},
+    params={
+        "products": Param(10_000, type="integer", minimum=1, description="Size of the catalogue, if there is none.")
+    },
 ):
     CreateTopicsOperator(task_id="create_topics", pipeline="sales")
     MigrateOperator(task_id="migrate") >> LoadCatalogueOperator(task_id="load_catalogue", rows="{{ params.products }}")

@@ -21,7 +21,7 @@ def open_sink(target: Target, tally: Tally, stop: Stop) -> Sink:
     """Make the sink that the target names."""
     match target.sink:
         case "kafka":
-            from generator.kafka_sink import KafkaSink  # noqa: PLC0415 - only this sink needs kafka-python
+            from generator.kafka_sink import KafkaSink
 
             return KafkaSink(str(target.bootstrap), str(target.topic), tally, stop)
         case "json":

@@ -29,7 +29,7 @@ def run_stream(
     target.check(settings)
     stop = stop or Stop()
     if target.sink == "kafka":
-        from generator.kafka_sink import ensure_topic  # noqa: PLC0415 - only this sink needs kafka-python
+        from generator.kafka_sink import ensure_topic
 
         ensure_topic(str(target.bootstrap), str(target.topic), target.create_partitions)
     tallies = mp.RawArray(Tally, target.processes)

@@ -12,6 +12,8 @@ from sqlalchemy import URL
 from services.settings import ROOT
 
 if TYPE_CHECKING:
+    from great_expectations.core import ExpectationValidationResult
+
     from services.warehouse import Login
 
 SUITES = ROOT / "quality" / "suites"
@@ -48,7 +50,7 @@ def check_suite(name: str, checker: Login) -> Outcome:
     return Outcome(lines, failures)
 
 
-def _describe(each: gx.ExpectationValidationResult) -> str:
+def _describe(each: ExpectationValidationResult) -> str:
     kwargs = {name: value for name, value in each.expectation_config.kwargs.items() if name != "batch_id"}
     verdict = "met" if each.success else f"NOT met ({each.result or each.exception_info})"
     return f"{each.expectation_config.type} {kwargs}: {verdict}"

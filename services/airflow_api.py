@@ -29,7 +29,9 @@ class Run:
         """Return None when the run has ended, else which tasks it is at."""
         if self.state in FINISHED:
             return None
-        at_work = [name for name, state in self.tasks.items() if state in ("queued", "running", "deferred", "up_for_retry")]
+        at_work = [
+            name for name, state in self.tasks.items() if state in ("queued", "running", "deferred", "up_for_retry")
+        ]
         return ", ".join(at_work) or self.state
 
     def failed_tasks(self) -> list[str]:

@@ -57,8 +57,9 @@ def where_to_look(chosen: Settings) -> str:
     with connect(login("reader", chosen)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), COUNT(DISTINCT product_key) FROM sales_enriched")
         ((rows, products),) = cursor.fetchall()
+    found = f"{rows:,} sales of {products:,} products are enriched in the warehouse, and more come in every second."
     return f"""
-{rows:,} sales of {products:,} products are enriched in the warehouse, and more come in every second.
+{found}
 
   Airflow       {chosen.airflow_api}   user {ADMIN}, password: grep AIRFLOW_PASSWORD {chosen.secrets_file}
   Warehouse     make sql               (an analyst's prompt; try: SELECT * FROM sales ORDER BY sold_at DESC LIMIT 5;)

@@ -54,7 +54,11 @@ def airflow(chosen: Settings) -> str | None:
             said = json.load(answer)
     except (OSError, ValueError) as error:
         return f"no answer from {url} ({error})"
-    unwell = [f"{name} {said[name]['status'] or 'not there yet'}" for name in AIRFLOW_COMPONENTS if said[name]["status"] != "healthy"]
+    unwell = [
+        f"{name} {said[name]['status'] or 'not there yet'}"
+        for name in AIRFLOW_COMPONENTS
+        if said[name]["status"] != "healthy"
+    ]
     return ", ".join(unwell) or None
 
 

@@ -4,6 +4,7 @@ Runs on the system's ``python3`` (see preflight): standard library only. A part 
 checksum of its pins, so a second call takes no time, and a call that was cut short goes on where it stopped.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 from preflight import Unfit, check_disk, check_java, check_maven, find_python
@@ -23,8 +25,11 @@ UV_VERSION = "0.13.8"
 HEARTBEAT_SECONDS = 5
 
 
-def main():
+def main() -> None:
     """Check the machine, then install what is missing."""
+    HOME.mkdir(exist_ok=True)
+    lock = (HOME / "install.lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds everything installed
     try:
         check_java()
         if not _is_current("python", _python_pins()) or not _is_current("mariadb", POM.read_bytes()):
@@ -36,10 +41,10 @@ def main():
         if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
             _once("mariadb", POM.read_bytes(), install_mariadb)
     except Unfit as lack:
-        sys.exit("make: %s" % lack)
+        sys.exit(f"make: {lack}")
 
 
-def install_python():
+def install_python() -> None:
     """Make the virtual environment that uv.lock describes."""
     python = find_python()
     environment = dict(os.environ, UV_PROJECT_ENVIRONMENT=str(HOME / "venv"), UV_PYTHON_DOWNLOADS="never")
@@ -47,15 +52,15 @@ def install_python():
     _run("Python packages", command, environment)
 
 
-def copy_jars(profile):
+def copy_jars(profile: str) -> None:
     """Copy one profile's jars of the pom into a folder of their own."""
     folder = HOME / "jars" / profile
     shutil.rmtree(str(folder), ignore_errors=True)
-    goal = ["dependency:copy-dependencies", "-DoutputDirectory=%s" % folder]
-    _run("%s jars" % profile, ["mvn", "-B", "-ntp", "-f", str(POM), "-P", profile, *goal])
+    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+    _run(f"{profile} jars", ["mvn", "-B", "-ntp", "-f", str(POM), "-P", profile, *goal])
 
 
-def install_mariadb():
+def install_mariadb() -> None:
     """Unpack the MariaDB server from the jar it comes in."""
     copy_jars("mariadb")
     jars = HOME / "jars" / "mariadb"
@@ -76,7 +81,7 @@ def install_mariadb():
     shutil.rmtree(str(jars))
 
 
-def _uv(python):
+def _uv(python: str) -> str:
     present = shutil.which("uv")
     if present:
         return present
@@ -84,16 +89,16 @@ def _uv(python):
     own = tools / "bin" / "uv"
     if not own.exists():
         _run("uv (Python's installer)", [python, "-m", "venv", "--clear", str(tools)])
-        _run("uv %s" % UV_VERSION, [str(tools / "bin" / "python"), "-m", "pip", "install", "-q", "uv==" + UV_VERSION])
+        _run(f"uv {UV_VERSION}", [str(tools / "bin" / "python"), "-m", "pip", "install", "-q", "uv==" + UV_VERSION])
     return str(own)
 
 
-def _run(title, command, environment=None):
+def _run(title: str, command: list, environment: dict = None) -> None:  # type: ignore[assignment,type-arg]  # noqa: RUF013  # no `| None` in old Pythons
     """Run one step with a sign of life every few seconds; its output goes to a log that a failure quotes."""
-    log = HOME / "logs" / ("install-%s.log" % title.split()[0].lower())
+    log = HOME / "logs" / f"install-{title.split(maxsplit=1)[0].lower()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    print("  installing %s" % title, flush=True)
+    print(f"  installing {title}", flush=True)
     with log.open("wb") as output:
         child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=str(ROOT))
         while True:
@@ -101,29 +106,29 @@ def _run(title, command, environment=None):
                 code = child.wait(HEARTBEAT_SECONDS)
                 break
             except subprocess.TimeoutExpired:
-                print("    ... still at it, %d s" % (time.monotonic() - started), flush=True)
+                print(f"    ... still at it, {time.monotonic() - started:.0f} s", flush=True)
     if code != 0:
         said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         raise Unfit(
-            "installing %s failed: %s. Is there a network, and a proxy to name in https_proxy? The whole story: %s. "
-            "Then run the same make again: it goes on from here." % (title, (said or ["no output"])[-1].strip(), log)
+            f"installing {title} failed: {(said or ['no output'])[-1].strip()}. Is there a network, or a proxy to name "
+            f"in https_proxy? The whole story: {log}. Then run the same make again: it goes on from here."
         )
 
 
-def _python_pins():
+def _python_pins() -> bytes:
     return (ROOT / "uv.lock").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
 
 
-def _stamp(part):
+def _stamp(part: str) -> Path:
     return HOME / "installed" / part
 
 
-def _is_current(part, pins):
+def _is_current(part: str, pins: bytes) -> bool:
     stamp = _stamp(part)
     return stamp.exists() and stamp.read_text() == hashlib.sha256(pins).hexdigest()
 
 
-def _once(part, pins, install):
+def _once(part: str, pins: bytes, install: Callable) -> None:  # type: ignore[type-arg]
     if not _is_current(part, pins):
         install()
         _stamp(part).parent.mkdir(parents=True, exist_ok=True)

@@ -106,4 +106,6 @@ def _explain(problem: object) -> str:
         return f"{name} is not set. Run `make up`, which makes it at first start, or set it in the environment."
     about = Settings.model_fields[field]
     shown = "a secret" if field in SECRET_NAMES else repr(problem["input"])
-    return f"{name} ({about.description}): {problem['msg']}, got {shown}. Set it anew, or unset it for {about.default!r}."
+    return (
+        f"{name} ({about.description}): {problem['msg']}, got {shown}. Set it anew, or unset it for {about.default!r}."
+    )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MARK = "FRESHET_STACK"  # in the environment of everything that `up` starts: how `down` finds what was orphaned
 PORTS = ("kafka_port", "kafka_controller_port", "mariadb_port", "airflow_port")
+RETURN_AT_ONCE = False  # health is awaited, not the mere start
 START_SECONDS = 180.0
 STOP_SECONDS = 40.0
 
@@ -116,7 +117,7 @@ def check_ports(chosen: Settings) -> None:
 def owner_of(port: int) -> str:
     """Name the program that listens on a port, as far as the kernel lets us see."""
     for connection in psutil.net_connections("tcp"):
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+        if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,) and connection.pid:
             return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"
     return "another program"
 
@@ -125,7 +126,12 @@ def start_supervisor(chosen: Settings) -> None:
     """Start supervisord in a session of its own, so that it outlives this command."""
     check_socket_path(chosen.state / "supervisor.sock")
     (chosen.state / "logs").mkdir(exist_ok=True)
-    environment = {**os.environ, MARK: str(chosen.state), "FRESHET_STATE": str(chosen.state), "FRESHET_RUN": sys.executable}
+    environment = {
+        **os.environ,
+        MARK: str(chosen.state),
+        "FRESHET_STATE": str(chosen.state),
+        "FRESHET_RUN": sys.executable,
+    }
     with (chosen.state / "logs" / "supervisord.log").open("ab") as log:
         subprocess.Popen(
             [Path(sys.executable).with_name("supervisord"), "-c", ROOT / "services" / "supervisord.conf"],
@@ -168,7 +174,7 @@ def migrated_stamp(chosen: Settings) -> Path:
 def start_airflow(chosen: Settings) -> None:
     """Start Airflow's components; those that run are left alone."""
     try:
-        supervisor(chosen).startProcessGroup("airflow", False)
+        supervisor(chosen).startProcessGroup("airflow", RETURN_AT_ONCE)
     except Fault as fault:
         raise Unfit(f"Airflow did not start: {fault.faultString}. Read `make logs`.") from fault
 

@@ -6,7 +6,8 @@ the connection ends, however it ends: what the lock says is true even after a ki
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
 
 import pymysql
 
@@ -29,7 +30,7 @@ class Lease:
         self._loader = loader
         self._pipeline = pipeline
 
-    def __enter__(self) -> Lease:
+    def __enter__(self) -> Self:
         self._acquire()
         with self._connection.cursor() as cursor:
             cursor.execute(
@@ -52,10 +53,8 @@ class Lease:
                 (row,) = cursor.fetchall()
             self._connection.commit()  # the next look is to see what is new by then
         except pymysql.OperationalError:
-            try:
+            with suppress(pymysql.OperationalError):  # still away: the next call tries again
                 self._acquire()
-            except pymysql.OperationalError:
-                pass  # still away: the next call tries again
             return False
         return bool(row[0])
 
@@ -67,7 +66,8 @@ class Lease:
             ((taken,),) = cursor.fetchall()
         if not taken:
             raise AlreadyRunningError(
-                f"pipeline {self._pipeline!r}: another application works on it. Stop that one first (Dag stop_enrich_stream)."
+                f"pipeline {self._pipeline!r}: another application works on it. "
+                "Stop that one first (Dag stop_enrich_stream)."
             )
 
 

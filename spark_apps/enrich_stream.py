@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
 
 TRIGGER = "1 second"
-LOOK_FOR_STOP_SECONDS = 0.5
+LOOK_FOR_STOP_SECONDS = 1
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
         def write(batch: DataFrame, _batch_id: int) -> None:
             version = snapshot.current_version(snapshots)
             assert version is not None  # noqa: S101  # versions are only ever added
-            messages = batch.select("partition", "offset", "value").mapInArrow(  # type: ignore[attr-defined]
+            messages = batch.select("partition", "offset", "value").mapInArrow(
                 Enricher(source, snapshots, version), OUTPUT_SCHEMA
             )
             target = {"kafka.bootstrap.servers": chosen.kafka_bootstrap, "topic": pipeline.sinks.topic}

@@ -20,7 +20,7 @@ from spark_apps.events import parse
 from spark_apps.master import snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from services.warehouse import Connection
@@ -62,7 +62,12 @@ class Enricher:
         joined |= {name: master[name].take(rows) for name in ("product_key", "price_cents")}
         columns = [column.to_pylist() for column in (joined[name] for name in ENRICHED)]
         places = parsed.readable.filter(matched).to_pylist()
-        _insert(connection, "sales_enriched", ENRICHED, [(*positions[i], *row) for i, row in zip(places, zip(*columns, strict=True), strict=True)])
+        _insert(
+            connection,
+            "sales_enriched",
+            ENRICHED,
+            [(*positions[i], *row) for i, row in zip(places, zip(*columns, strict=True), strict=True)],
+        )
         _load_unmatched(connection, batch, parsed, matched, positions)
         rejected = [(*positions[i], reason, batch["value"][i].as_py()) for i, reason in parsed.rejected]
         _insert(connection, "sales_rejected", ("reason", "event"), rejected)
@@ -90,7 +95,11 @@ def _match(parsed: Parsed, keys: np.ndarray, order: np.ndarray) -> tuple[pa.Arra
 
 
 def _load_unmatched(
-    connection: Connection, batch: pa.RecordBatch, parsed: Parsed, matched: pa.Array, positions: list[tuple[int, int, int]]
+    connection: Connection,
+    batch: pa.RecordBatch,
+    parsed: Parsed,
+    matched: pa.Array,
+    positions: list[tuple[int, int, int]],
 ) -> None:
     without = compute.invert(matched)
     places = parsed.readable.filter(without).to_pylist()
@@ -99,7 +108,7 @@ def _load_unmatched(
     _insert(connection, "sales_unmatched", ("product_id", "event"), rows)
 
 
-def _insert(connection: Connection, table: str, columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+def _insert(connection: Connection, table: str, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
     marks = ", ".join(["%s"] * (3 + len(columns)))
     statement = (
         f"INSERT INTO {table} ({POSITION}, {', '.join(columns)}) VALUES ({marks}) "  # noqa: S608  # names of our own

@@ -62,6 +62,7 @@ def load_pipeline(name: str) -> Pipeline:
         raise PipelineError(f"{file.relative_to(ROOT)} is not TOML: {error}") from error
     except ValidationError as error:
         problems = (
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}, got {problem['input']!r}" for problem in error.errors()
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}, got {problem['input']!r}"
+            for problem in error.errors()
         )
         raise PipelineError(f"{file.relative_to(ROOT)}: {'; '.join(problems)}") from error

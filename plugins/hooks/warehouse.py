@@ -23,9 +23,9 @@ class WarehouseHook(BaseHook):
         Raises:
             ValueError: the connection lacks one of host, port, login, password, schema.
         """
-        connection = self.get_connection(self.conn_id)
-        needed = ("host", "port", "login", "password", "schema")
-        missing = [name for name in needed if not getattr(connection, name)]
-        if missing:
-            raise ValueError(f"connection {self.conn_id!r} must have {', '.join(missing)}. Set it in Admin, Connections.")
-        return Login(connection.host, connection.port, connection.login, connection.password, connection.schema)
+        found = self.get_connection(self.conn_id)
+        if not (found.host and found.port and found.login and found.password and found.schema):
+            needed = ("host", "port", "login", "password", "schema")
+            missing = ", ".join(name for name in needed if not getattr(found, name))
+            raise ValueError(f"connection {self.conn_id!r} must have {missing}. Set it in Admin, Connections.")
+        return Login(found.host, found.port, found.login, found.password, found.schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
@@ -20,13 +20,13 @@ class CheckQualityOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("suite",)
 
-    def __init__(self, *, suite: str, **kwargs: object) -> None:
+    def __init__(self, *, suite: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.suite = suite
 
-    def execute(self, context: Context) -> int:  # noqa: ARG002  # Airflow calls it so
+    def execute(self, context: Context) -> int:
         """Check, and fail with what was not as expected."""
-        from quality.check import check_suite  # noqa: PLC0415  # Great Expectations takes seconds to import
+        from quality.check import check_suite  # takes seconds to import
 
         outcome = check_suite(self.suite, WarehouseHook("checker").login())
         for line in outcome.lines:

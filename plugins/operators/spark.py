@@ -26,7 +26,7 @@ class SparkApplicationOperator(SparkSubmitOperator):
     environment. They are read when the task runs, so they are in no command line, template or log.
     """
 
-    def __init__(self, *, program: str, pipeline: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own
+    def __init__(self, *, program: str, pipeline: str, **kwargs: Any) -> None:
         super().__init__(
             application=str(ROOT / "spark_apps" / f"{program}.py"),
             application_args=["--pipeline", pipeline],

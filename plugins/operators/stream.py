@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import BaseOperator
@@ -30,22 +30,26 @@ class GenerateOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("options",)
 
-    def __init__(self, *, pipeline: str, options: dict[str, str], **kwargs: object) -> None:
+    def __init__(self, *, pipeline: str, options: dict[str, str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
         self.options = options
         self._producer: subprocess.Popen[str] | None = None
 
-    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow calls it so
+    def execute(self, context: Context) -> None:
         """Produce until the stream's end and log what the producer says."""
         topic = load_pipeline(self.pipeline).source.topic
         command = [sys.executable, "-m", "generator", "run", "--sink", "kafka", "--bootstrap", BrokerHook().bootstrap()]
         command += ["--topic", topic, *(word for name, value in self.options.items() for word in (f"--{name}", value))]
-        self._producer = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self._producer = subprocess.Popen(
+            command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
         for line in self._producer.stdout or ():
             self.log.info("%s", line.rstrip())
         if self._producer.wait() != 0:
-            raise AirflowFailException(f"the generator ended with exit code {self._producer.returncode}; its last line says why")
+            raise AirflowFailException(
+                f"the generator ended with exit code {self._producer.returncode}; its last line says why"
+            )
 
     def on_kill(self) -> None:
         """Let the producer send what it holds, and say how much that was."""
@@ -59,11 +63,11 @@ class RequestStopOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("pipeline",)
 
-    def __init__(self, *, pipeline: str, **kwargs: object) -> None:
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
 
-    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow calls it so
+    def execute(self, context: Context) -> None:
         """Set the flag that the application looks at."""
         loader = WarehouseHook("loader").login()
         if not is_running(loader, self.pipeline):

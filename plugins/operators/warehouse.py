@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class MigrateOperator(BaseOperator):
     """Brings the warehouse's tables to this version."""
 
-    def execute(self, context: Context) -> list[str]:  # noqa: ARG002  # Airflow calls it so
+    def execute(self, context: Context) -> list[str]:
         """Apply what is missing and return its names."""
         applied = migrate(WarehouseHook("owner").login())
         self.log.info("applied: %s", ", ".join(applied) or "nothing, the tables are up to date")
@@ -33,13 +33,13 @@ class CreateTopicsOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("pipeline",)
 
-    def __init__(self, *, pipeline: str, **kwargs: object) -> None:
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
 
-    def execute(self, context: Context) -> list[str]:  # noqa: ARG002  # Airflow calls it so
+    def execute(self, context: Context) -> list[str]:
         """Create and return the names."""
-        from spark_apps.topics import create_topics  # noqa: PLC0415  # the Kafka client, only where it is used
+        from spark_apps.topics import create_topics  # the Kafka client, only where it is used
 
         created = create_topics(BrokerHook().bootstrap(), load_pipeline(self.pipeline))
         self.log.info("created: %s", ", ".join(created) or "nothing, all topics are there")
@@ -51,13 +51,13 @@ class LoadCatalogueOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("rows",)
 
-    def __init__(self, *, rows: int | str, **kwargs: object) -> None:
+    def __init__(self, *, rows: int | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rows = rows
 
-    def execute(self, context: Context) -> int:  # noqa: ARG002  # Airflow calls it so
+    def execute(self, context: Context) -> int:
         """Load and return the number of products."""
-        from spark_apps.master.catalogue import load_catalogue  # noqa: PLC0415  # pyarrow, only where it is used
+        from spark_apps.master.catalogue import load_catalogue  # pyarrow, only where it is used
 
         present = load_catalogue(WarehouseHook("owner").login(), int(self.rows))
         self.log.info("`product` has %d rows", present)
@@ -69,13 +69,13 @@ class PublishSnapshotOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("pipeline",)
 
-    def __init__(self, *, pipeline: str, **kwargs: object) -> None:
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
 
-    def execute(self, context: Context) -> int:  # noqa: ARG002  # Airflow calls it so
+    def execute(self, context: Context) -> int:
         """Publish and return the version."""
-        from spark_apps.master.snapshot import publish  # noqa: PLC0415  # pyarrow, only where it is used
+        from spark_apps.master.snapshot import publish  # pyarrow, only where it is used
 
         folder = settings().state / "snapshots" / load_pipeline(self.pipeline).name
         version, rows = publish(WarehouseHook("reader").login(), folder)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 class StreamStoppedSensor(BaseSensorOperator):
     """Waits until no application works on a pipeline."""
 
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
 
-    def poke(self, context: Context) -> bool:  # noqa: ARG002  # Airflow calls it so
+    def poke(self, context: Context) -> bool:
         """Look once."""
         return not is_running(WarehouseHook("loader").login(), self.pipeline)
 
@@ -29,11 +29,11 @@ class StreamStoppedSensor(BaseSensorOperator):
 class EnrichedRowsSensor(BaseSensorOperator):
     """Waits until analysts can see at least so many enriched rows."""
 
-    def __init__(self, *, rows: int, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own
+    def __init__(self, *, rows: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rows = rows
 
-    def poke(self, context: Context) -> bool:  # noqa: ARG002  # Airflow calls it so
+    def poke(self, context: Context) -> bool:
         """Look once."""
         with connect(WarehouseHook("reader").login()) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM sales_enriched")

@@ -14,7 +14,20 @@ from services.warehouse import connect
 if TYPE_CHECKING:
     from services.warehouse import Login
 
-MAKERS = ("Alder", "Birch", "Cedar", "Dunlin", "Egret", "Fulmar", "Garnet", "Heron", "Ibis", "Jasper", "Kestrel", "Linden")
+MAKERS = (
+    "Alder",
+    "Birch",
+    "Cedar",
+    "Dunlin",
+    "Egret",
+    "Fulmar",
+    "Garnet",
+    "Heron",
+    "Ibis",
+    "Jasper",
+    "Kestrel",
+    "Linden",
+)
 KINDS = ("lamp", "kettle", "chair", "clock", "tent", "mug", "boot", "coat", "drill", "rake", "scale", "stool")
 LOOKS = ("amber", "brass", "coral", "dusk", "elm", "flint", "gold", "hazel", "ivory", "jade", "khaki", "lilac")
 CATEGORIES = ("kitchen", "garden", "outdoor", "home", "tools", "clothing")
@@ -28,9 +41,13 @@ def make_catalogue(rows: int, seed: int) -> pa.Table:
     ids = np.arange(1, rows + 1)
 
     def pick(words: tuple[str, ...]) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(random.integers(0, len(words), rows, np.int32), list(words)).dictionary_decode()
+        return pa.DictionaryArray.from_arrays(
+            random.integers(0, len(words), rows, np.int32), list(words)
+        ).dictionary_decode()
 
-    vendor = compute.binary_join_element_wise(pick(MAKERS), pa.array(random.integers(1, 400, rows)).cast("string"), " & ")
+    vendor = compute.binary_join_element_wise(
+        pick(MAKERS), pa.array(random.integers(1, 400, rows)).cast("string"), " & "
+    )
     name = compute.binary_join_element_wise(pick(LOOKS), pick(KINDS), pa.array(ids).cast("string"), " ")
     columns = [ids, random.permutation(ids), name, vendor, pick(CATEGORIES), random.integers(*CENTS, rows)]
     return pa.table(dict(zip(COLUMNS, columns, strict=True)))
@@ -53,5 +70,7 @@ def load_catalogue(owner: Login, rows: int, seed: int = 1) -> int:
         cursor.execute("SELECT COUNT(*) FROM product")
         ((loaded,),) = cursor.fetchall()
         if loaded != rows:
-            raise RuntimeError(f"{loaded} of {rows} products were loaded into `product`; nothing was kept. Run it again.")
+            raise RuntimeError(
+                f"{loaded} of {rows} products were loaded into `product`; nothing was kept. Run it again."
+            )
     return rows

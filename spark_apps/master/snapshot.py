@@ -35,7 +35,9 @@ def publish(reader: Login, folder: Path) -> tuple[int, int]:
         cursor.execute(IN_ORDER)
         rows = cursor.fetchall()
     if not rows:
-        raise SnapshotError("`product` is empty: nothing is published. Load it (Dag prepare_warehouse), then try again.")
+        raise SnapshotError(
+            "`product` is empty: nothing is published. Load it (Dag prepare_warehouse), then try again."
+        )
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
     folder.mkdir(parents=True, exist_ok=True)
     version = (current_version(folder) or 0) + 1
