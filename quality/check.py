@@ -51,6 +51,8 @@ def check_suite(name: str, checker: Login) -> Outcome:
 
 
 def _describe(each: ExpectationValidationResult) -> str:
-    kwargs = {name: value for name, value in each.expectation_config.kwargs.items() if name != "batch_id"}
+    expected = each.expectation_config
+    assert expected is not None  # noqa: S101  # it came from the suite
+    kwargs = {name: value for name, value in expected.kwargs.items() if name != "batch_id"}
     verdict = "met" if each.success else f"NOT met ({each.result or each.exception_info})"
-    return f"{each.expectation_config.type} {kwargs}: {verdict}"
+    return f"{expected.type} {kwargs}: {verdict}"

@@ -1,15 +1,19 @@
-"""`python -m services up|down|status|logs`: the services of this machine."""
+"""`python -m services COMMAND`: the services of this machine, as the Makefile calls them."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
+from contextlib import suppress
 
-from services import stack
+from services import mariadb, stack
+from services.airflow import ADMIN
 from services.demo import demo as tell_story
 from services.preflight import Unfit
-from services.settings import SettingsError, state_folder
+from services.settings import PREFIX, SECRET_NAMES, Settings, SettingsError, settings, state_folder
+from services.topic import follow
 from services.waiting import NotInTimeError
 
 
@@ -60,7 +64,47 @@ def logs() -> None:
     subprocess.run(["tail", "-n", "20", "-F", *files], check=False)
 
 
-COMMANDS = {"up": up, "down": down, "status": status, "logs": logs, "demo": demo}
+def sql() -> None:
+    """Become MariaDB's prompt with an analyst's rights."""
+    chosen = settings()
+    client = mariadb.base_folder(chosen) / "bin" / "mariadb"
+    # The client reads its password from the environment: on the command line everybody could see it.
+    environment = {**os.environ, "MYSQL_PWD": chosen.reader_password.get_secret_value()}
+    address = [f"--host={chosen.mariadb_host}", f"--port={chosen.mariadb_port}", "--user=reader"]
+    os.execve(client, [str(client), "--no-defaults", *address, chosen.database], environment)
+
+
+def topic() -> None:
+    """Print the enriched topic's events as they come."""
+    with suppress(KeyboardInterrupt):
+        for line in follow(settings().kafka_bootstrap, "sales.enriched"):
+            say(line)
+
+
+def password() -> None:
+    """Print Airflow's login."""
+    say(f"user {ADMIN}, password {settings().airflow_password.get_secret_value()}")
+
+
+def list_settings() -> None:
+    """Print every setting with its value; secrets are named only."""
+    chosen = settings()
+    for name, field in Settings.model_fields.items():
+        value = "(in secrets.env)" if name in SECRET_NAMES else getattr(chosen, name)
+        say(f"{PREFIX + name.upper():<34} {value!s:<24} {field.description or 'a secret, made at first start'}")
+
+
+COMMANDS = {
+    "up": up,
+    "down": down,
+    "status": status,
+    "logs": logs,
+    "demo": demo,
+    "sql": sql,
+    "topic": topic,
+    "password": password,
+    "settings": list_settings,
+}
 
 if __name__ == "__main__":
     main()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
@@ -48,6 +48,12 @@ class AirflowApi:
         token = self._answer(self._http.post("/auth/token", json=login))["access_token"]
         self._http.headers["Authorization"] = f"Bearer {token}"
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._http.close()
+
     def dags(self) -> set[str]:
         """Return the ids of all Dags that can run."""
         listed = self._answer(self._http.get("/api/v2/dags", params={"limit": 100}))
@@ -75,10 +81,15 @@ class AirflowApi:
         listed = self._answer(self._http.get(f"/api/v2/dags/{dag}/dagRuns", params={"state": state}))
         return [run["dag_run_id"] for run in listed["dag_runs"]]
 
+    def task(self, run: Run, task: str) -> dict[str, Any]:
+        """Return all that Airflow shows of one task of a run."""
+        path = f"/api/v2/dags/{run.dag}/dagRuns/{run.run_id}/taskInstances/{task}"
+        return dict(self._answer(self._http.get(path)))
+
     def log(self, run: Run, task: str) -> str:
         """Return what a task's last try wrote."""
         path = f"/api/v2/dags/{run.dag}/dagRuns/{run.run_id}/taskInstances/{task}"
-        tries = self._answer(self._http.get(path))["try_number"]
+        tries = self.task(run, task)["try_number"]
         lines = self._answer(self._http.get(f"{path}/logs/{tries}"))["content"]
         return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in lines)
 

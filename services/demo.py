@@ -25,9 +25,15 @@ def demo(report: Callable[[str], None]) -> None:
     """Run the story and print where to look."""
     report("Starting the services")
     chosen = stack.up(report)
-    api = AirflowApi(chosen)
-    wait_until(lambda: missing_dag(api), what="Airflow to read the Dags", seconds=DAG_SECONDS, report=report)
-    report("Running the Dag `demo`")
+    with AirflowApi(chosen) as api:
+        wait_until(lambda: missing_dag(api), what="Airflow to read the Dags", seconds=DAG_SECONDS, report=report)
+        report("Running the Dag `demo`")
+        tell(api, chosen, report)
+    report(where_to_look(chosen))
+
+
+def tell(api: AirflowApi, chosen: Settings, report: Callable[[str], None]) -> None:
+    """Run the Dag and report each of its tasks as it is done."""
     run_id = api.trigger(DAG)
     shown: set[str] = set()
 
@@ -39,11 +45,10 @@ def demo(report: Callable[[str], None]) -> None:
         return run.unfinished()
 
     took = wait_until(unfinished, what=f"Dag {DAG}", seconds=RUN_SECONDS, report=report)
-    run = api.run(DAG, run_id)
-    if run.failed_tasks():
-        raise Unfit(f"the Dag demo failed at {', '.join(run.failed_tasks())}. See why: {chosen.airflow_api}/dags/demo")
+    failed = api.run(DAG, run_id).failed_tasks()
+    if failed:
+        raise Unfit(f"the Dag demo failed at {', '.join(failed)}. See why: {chosen.airflow_api}/dags/demo")
     report(f"  the story took {took:.0f} s")
-    report(where_to_look(chosen))
 
 
 def missing_dag(api: AirflowApi) -> str | None:
@@ -57,14 +62,14 @@ def where_to_look(chosen: Settings) -> str:
     with connect(login("reader", chosen)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), COUNT(DISTINCT product_key) FROM sales_enriched")
         ((rows, products),) = cursor.fetchall()
-    found = f"{rows:,} sales of {products:,} products are enriched in the warehouse, and more come in every second."
+    # The example query below is text for a person, not a statement that is run.
     return f"""
-{found}
+{rows:,} sales of {products:,} products are enriched in the warehouse, and more come in every second.
 
-  Airflow       {chosen.airflow_api}   user {ADMIN}, password: grep AIRFLOW_PASSWORD {chosen.secrets_file}
+  Airflow       {chosen.airflow_api}   user {ADMIN}, password: make password
   Warehouse     make sql               (an analyst's prompt; try: SELECT * FROM sales ORDER BY sold_at DESC LIMIT 5;)
-  Topics        sales, sales.enriched on {chosen.kafka_bootstrap}
+  Topics        sales and sales.enriched on {chosen.kafka_bootstrap}
   Watch it      make topic             (the enriched topic as it grows)
   State         make status, make logs
   Stop          make down
-"""
+"""  # noqa: S608

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
@@ -24,15 +25,15 @@ AIRFLOW_COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
 def kafka(chosen: Settings) -> str | None:
     """Return None when the broker answers, else why not."""
+    milliseconds = TIMEOUT_SECONDS * 1000
     try:
-        client = KafkaAdminClient(
-            bootstrap_servers=chosen.kafka_bootstrap,
-            request_timeout_ms=TIMEOUT_SECONDS * 1000,
-            bootstrap_timeout_ms=TIMEOUT_SECONDS * 1000,
-        )
-    except KafkaError as error:
-        return f"no broker answers at {chosen.kafka_bootstrap} ({type(error).__name__})"
-    client.close()
+        # Asked first, because kafka-python tries again for all of its time where nobody listens.
+        socket.create_connection((chosen.kafka_host, chosen.kafka_port), TIMEOUT_SECONDS).close()
+        KafkaAdminClient(
+            bootstrap_servers=chosen.kafka_bootstrap, request_timeout_ms=milliseconds, bootstrap_timeout_ms=milliseconds
+        ).close()
+    except (OSError, KafkaError) as error:
+        return f"no broker answers at {chosen.kafka_bootstrap} ({error})"
     return None
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -68,12 +69,14 @@ def down(report: Report) -> None:
     """Stop everything that `up` started, Airflow's tasks and their Spark applications included."""
     chosen = read_settings()
     if is_running(chosen):
-        supervisor_process = psutil.Process(supervisor(chosen).getPID())
-        report("  stopping Airflow")
-        supervisor(chosen).stopProcessGroup("airflow")
+        with supervisor(chosen) as control:
+            supervisor_process = psutil.Process(control.getPID())
+            report("  stopping Airflow")
+            control.stopProcessGroup("airflow")
         sweep(chosen, report, spare=("supervisord", "services.kafka", "kafka.Kafka", "mariadbd"))
         report("  stopping Kafka and MariaDB")
-        supervisor(chosen).shutdown()
+        with supervisor(chosen) as control:
+            control.shutdown()
         psutil.wait_procs([supervisor_process], STOP_SECONDS)
     sweep(chosen, report)
 
@@ -87,15 +90,18 @@ def status() -> list[ServiceStatus]:
 def is_running(chosen: Settings) -> bool:
     """Tell whether the supervisor answers."""
     try:
-        return bool(supervisor(chosen).getPID())
+        with supervisor(chosen) as control:
+            return bool(control.getPID())
     except OSError:
         return False
 
 
-def supervisor(chosen: Settings) -> Any:  # noqa: ANN401  # an XML-RPC proxy has the methods that the server has
-    """Return the running supervisor's control interface."""
+@contextmanager
+def supervisor(chosen: Settings) -> Iterator[Any]:
+    """Give the running supervisor's control interface: a proxy with the methods that the server has."""
     transport = SupervisorTransport(serverurl=f"unix://{chosen.state / 'supervisor.sock'}")
-    return ServerProxy("http://127.0.0.1", transport=transport).supervisor
+    with closing(transport):
+        yield ServerProxy("http://127.0.0.1", transport=transport).supervisor
 
 
 def check_ports(chosen: Settings) -> None:
@@ -123,25 +129,19 @@ def owner_of(port: int) -> str:
 
 
 def start_supervisor(chosen: Settings) -> None:
-    """Start supervisord in a session of its own, so that it outlives this command."""
+    """Start supervisord, which makes itself a daemon and so outlives this command."""
     check_socket_path(chosen.state / "supervisor.sock")
     (chosen.state / "logs").mkdir(exist_ok=True)
     environment = {
         **os.environ,
         MARK: str(chosen.state),
+        "SPT_NOENV": "1",  # setproctitle, which Airflow uses, would write its titles over the mark
         "FRESHET_STATE": str(chosen.state),
         "FRESHET_RUN": sys.executable,
     }
-    with (chosen.state / "logs" / "supervisord.log").open("ab") as log:
-        subprocess.Popen(
-            [Path(sys.executable).with_name("supervisord"), "-c", ROOT / "services" / "supervisord.conf"],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    program = Path(sys.executable).with_name("supervisord")
+    configuration = ROOT / "services" / "supervisord.conf"
+    subprocess.run([program, "-c", configuration], cwd=ROOT, env=environment, check=True)
     wait_until(lambda: None if is_running(chosen) else "no answer yet", what="the supervisor", seconds=START_SECONDS)
 
 
@@ -174,7 +174,8 @@ def migrated_stamp(chosen: Settings) -> Path:
 def start_airflow(chosen: Settings) -> None:
     """Start Airflow's components; those that run are left alone."""
     try:
-        supervisor(chosen).startProcessGroup("airflow", RETURN_AT_ONCE)
+        with supervisor(chosen) as control:
+            control.startProcessGroup("airflow", RETURN_AT_ONCE)
     except Fault as fault:
         raise Unfit(f"Airflow did not start: {fault.faultString}. Read `make logs`.") from fault
 

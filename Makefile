@@ -1,0 +1,62 @@
+# Everything a newcomer types. `make` alone prints this file's help.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON := .freshet/venv/bin/python
+RUN := $(PYTHON) -m services
+export PYTHONPATH := $(CURDIR)
+export PYTHONUNBUFFERED := 1
+# Compiled by `make install` once for all; a user's wish for no bytecode would make every start slow.
+unexport PYTHONDONTWRITEBYTECODE
+
+$(PYTHON):
+	@echo "make: nothing is installed yet. Type: make demo" >&2; exit 1
+
+##@ See it run
+.PHONY: demo status logs sql topic password
+demo: install  ## install, start and run everything; says where to look
+	@$(RUN) demo
+status: $(PYTHON)  ## each service: healthy, or why not
+	@$(RUN) status
+logs: $(PYTHON)  ## follow every service's log (Ctrl-C ends it)
+	@$(RUN) logs
+sql: $(PYTHON)  ## an analyst's prompt in the warehouse
+	@$(RUN) sql
+topic: $(PYTHON)  ## print the enriched topic as it grows (Ctrl-C ends it)
+	@$(RUN) topic
+password: $(PYTHON)  ## print Airflow's login
+	@$(RUN) password
+
+##@ Start and stop
+.PHONY: up down clean
+up: install  ## start the services and wait until they are healthy
+	@$(RUN) up
+down: $(PYTHON)  ## stop everything that was started
+	@$(RUN) down
+clean:  ## stop everything, then remove data and installation (.freshet/)
+	@if [ -x $(PYTHON) ]; then $(RUN) down; fi
+	@rm -rf .freshet
+
+##@ Work on it
+.PHONY: install test lint bench
+install:  ## install what is missing (the other targets do this by themselves)
+	@python3 services/install.py
+test: install  ## lint, then every test, on real services of their own
+	@$(MAKE) --no-print-directory lint
+	@$(PYTHON) -m pytest $(ARGS)
+lint: install  ## ruff with all rules, and the strict type check
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy .
+bench: install  ## every benchmark; prints its tables
+	@for file in benchmarks/benchmark_*.py; do $(PYTHON) -m benchmarks.$$(basename $$file .py); done
+
+##@ Help
+.PHONY: help settings
+settings: $(PYTHON)  ## every setting: name, value, what it is
+	@$(RUN) settings
+help:  ## print this
+	@awk 'BEGIN {FS = ":.*## "; printf "make TARGET. Newcomers: make demo, then make test.\n"} \
+	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nSettings are FRESHET_* variables, for example: FRESHET_AIRFLOW_PORT=8081 make demo (all: make settings)\n'

@@ -1,0 +1,20 @@
+"""Read a topic as any consumer would, for a person to look at."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from kafka import KafkaConsumer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def follow(bootstrap: str, topic: str) -> Iterator[str]:
+    """Yield each event of a topic from now on, in the form it has there."""
+    with closing(
+        KafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="latest", group_id=None)
+    ) as consumer:
+        for message in consumer:
+            yield message.value.decode(errors="replace")

@@ -1,0 +1,68 @@
+"""The real services, once for the whole run: own ports, own data, gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services import stack
+from services.airflow_api import AirflowApi
+from services.migrations import migrate
+from services.settings import PREFIX, ROOT, settings
+from services.warehouse import login
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.settings import Settings
+
+
+def free_ports(number: int) -> list[int]:
+    """Return ports that nobody listens on, all different."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(number)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@pytest.fixture(scope="session")
+def running() -> Iterator[Settings]:
+    """Kafka, MariaDB and Airflow of this test run alone; the test run fails if anything of them outlives it."""
+    (ROOT / ".freshet").mkdir(exist_ok=True)
+    state = Path(tempfile.mkdtemp(prefix="test-", dir=ROOT / ".freshet"))
+    os.environ[f"{PREFIX}STATE"] = str(state)
+    for name, port in zip(stack.PORTS, free_ports(len(stack.PORTS)), strict=True):
+        os.environ[PREFIX + name.upper()] = str(port)
+    settings.cache_clear()
+    try:
+        yield stack.up(print)
+    finally:
+        stack.down(print)
+        left = list(stack.marked(settings()))
+        kept = ROOT / ".freshet" / "test-logs"
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(state / "logs", kept)
+        shutil.rmtree(state)
+    assert not left, f"these outlived `down`: {left}"
+
+
+@pytest.fixture(scope="session")
+def airflow(running: Settings) -> Iterator[AirflowApi]:
+    """Airflow's REST API of the test run's stack."""
+    with AirflowApi(running) as api:
+        yield api
+
+
+@pytest.fixture(scope="session")
+def migrated(running: Settings) -> Settings:
+    """The stack, with the warehouse's tables in it."""
+    migrate(login("owner", running))
+    return running

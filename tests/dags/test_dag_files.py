@@ -1,0 +1,45 @@
+"""Dag files are thin, and importing them costs little."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from services.settings import ROOT
+
+FILES = sorted((ROOT / "dags").glob("*.py"))
+HEAVY = ("pyspark", "great_expectations", "numba", "pyarrow", "pandas", "kafka")
+LOGIC = (ast.For, ast.While, ast.If, ast.Try, ast.ClassDef, ast.Lambda, ast.ListComp, ast.DictComp)
+
+
+def test_every_dag_of_the_system_is_there() -> None:
+    """One file each."""
+    assert {file.stem for file in FILES} == {
+        "check_quality",
+        "demo",
+        "deploy_generator",
+        "enrich_stream",
+        "prepare_warehouse",
+        "refresh_master_order",
+        "stop_enrich_stream",
+    }
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_dag_file_has_no_logic_and_says_what_it_is_for(file: object) -> None:
+    """Only what runs, with what, after what; its docstring is its page in Airflow."""
+    tree = ast.parse(file.read_text())  # type: ignore[attr-defined]
+    assert ast.get_docstring(tree)
+    assert "doc_md=__doc__" in file.read_text()  # type: ignore[attr-defined]
+    assert not [node for node in ast.walk(tree) if isinstance(node, LOGIC)]
+
+
+def test_importing_all_dag_files_loads_nothing_heavy() -> None:
+    """Airflow reads them again and again."""
+    names = ", ".join(f"dags.{file.stem}" for file in FILES)
+    program = f"import sys, {names}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == []

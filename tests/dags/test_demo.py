@@ -1,0 +1,144 @@
+"""The story as an operator tells it, through Airflow's API, on real services; and what it left in the warehouse."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+
+from services.waiting import wait_until
+from services.warehouse import connect, login
+from spark_apps.control import is_running
+
+if TYPE_CHECKING:
+    from services.airflow_api import AirflowApi, Run
+    from services.settings import Settings
+
+pytestmark = pytest.mark.integration
+STORY = {"products": 2000, "rate": 400, "duration": 10}
+RUN_SECONDS = 300.0
+
+
+def finished(airflow: AirflowApi, dag: str, run_id: str) -> Run:
+    """Wait until a run has ended, and return it."""
+    wait_until(lambda: airflow.run(dag, run_id).unfinished(), what=f"Dag {dag}", seconds=RUN_SECONDS)
+    return airflow.run(dag, run_id)
+
+
+def read_topic(bootstrap: str, topic: str) -> dict[tuple[int, int], bytes]:
+    """Return all messages of a topic by their position."""
+    with closing(KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)) as consumer:
+        parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(parts)
+        consumer.seek_to_beginning()
+        ends = consumer.end_offsets(parts)
+        found: dict[tuple[int, int], bytes] = {}
+        while any(consumer.position(part) < ends[part] for part in parts):
+            for part, records in consumer.poll(1000).items():
+                found |= {(part.partition, record.offset): record.value for record in records}
+    return found
+
+
+def rows(running: Settings, query: str) -> list[tuple[object, ...]]:
+    """Ask the warehouse as an analyst."""
+    with connect(login("reader", running)) as connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        return list(cursor.fetchall())
+
+
+@pytest.fixture(scope="module")
+def told(running: Settings, airflow: AirflowApi) -> Settings:
+    """The demo has run, its stream of sales has ended, and all of it is in the warehouse."""
+    wait_until(lambda: None if "demo" in airflow.dags() else "not read", what="the Dags", seconds=RUN_SECONDS)
+    assert airflow.import_errors() == []
+    run = finished(airflow, "demo", airflow.trigger("demo", dict(STORY)))
+    assert (run.state, run.failed_tasks()) == ("success", [])
+    (generator,) = airflow.runs("deploy_generator", "running") or airflow.runs("deploy_generator", "success")
+    assert finished(airflow, "deploy_generator", generator).state == "success"
+    sent = len(read_topic(running.kafka_bootstrap, "sales"))
+
+    def missing() -> str | None:
+        landed = rows(running, "SELECT COUNT(*) FROM sales_enriched")[0][0]
+        return None if landed == sent else f"{landed} of {sent} events have landed"
+
+    wait_until(missing, what="the stream's end", seconds=RUN_SECONDS)
+    return running
+
+
+def test_every_event_is_enriched_as_a_lookup_by_hand_says(told: Settings) -> None:
+    """Each event of the topic, with its product's row, at its own position: none lost, none twice."""
+    products = {
+        product_id: (product_key, name, price)
+        for product_id, product_key, name, price in rows(
+            told, "SELECT product_id, product_key, name, price_cents FROM product"
+        )
+    }
+    expected = set()
+    for (partition, offset), value in read_topic(told.kafka_bootstrap, "sales").items():
+        event = json.loads(value)
+        key, name, price = products[event["product_id"]]
+        total = event["quantity"] * price
+        expected.add((partition, offset, event["event_id"], key, name, event["quantity"], total))
+    found = rows(
+        told,
+        """SELECT kafka_partition, kafka_offset, e.event_id, product_key, name, e.quantity, CAST(total * 100 AS INT)
+        FROM sales_enriched AS e JOIN sales USING (event_id, product_key)""",
+    )
+    assert len(found) == len(expected) > STORY["rate"]
+    assert {tuple(map(str, row)) for row in found} == {tuple(map(str, row)) for row in expected}
+
+
+def test_the_enriched_topic_carries_the_same_rows(told: Settings) -> None:
+    """A consumer sees every enriched event, with warehouse key and price."""
+    seen = {
+        json.loads(value)["event_id"]: json.loads(value)
+        for value in read_topic(told.kafka_bootstrap, "sales.enriched").values()
+    }
+    wanted = rows(told, "SELECT event_id, product_key, price_cents FROM sales_enriched")
+    assert len(seen) == len(wanted)
+    assert [(seen[str(i)]["product_key"], seen[str(i)]["price_cents"]) for i, _, _ in wanted] == [
+        row[1:] for row in wanted
+    ]
+
+
+def test_the_master_data_is_published_in_the_order_of_the_estimate(told: Settings) -> None:
+    """The most frequent product comes first."""
+    from spark_apps.master import snapshot
+
+    folder = told.state / "snapshots" / "sales"
+    published = snapshot.read(folder, snapshot.current_version(folder) or 0)["product_id"].to_pylist()
+    ranked = rows(told, "SELECT product_id FROM product_frequency ORDER BY access_frequency DESC, product_id")
+    assert len(published) == STORY["products"]
+    assert published[: len(ranked)] == [row[0] for row in ranked]
+
+
+def test_the_application_stops_when_it_is_asked_to(told: Settings, airflow: AirflowApi) -> None:
+    """The Dag stop_enrich_stream ends the long-lived one with success, within one batch."""
+    (stream,) = airflow.runs("enrich_stream", "running")
+    assert is_running(login("loader", told), "sales")
+    stopped = finished(airflow, "stop_enrich_stream", airflow.trigger("stop_enrich_stream"))
+    assert stopped.state == "success"
+    assert not is_running(login("loader", told), "sales")
+    ended = finished(airflow, "enrich_stream", stream)
+    assert ended.state == "success"
+    assert "stopped as asked, between two batches" in airflow.log(ended, "enrich")
+
+
+def test_the_password_of_the_warehouse_is_in_no_task_log(told: Settings, airflow: AirflowApi) -> None:
+    """Nor in what Airflow shows of a task."""
+    secret = told.loader_password.get_secret_value()
+    files = list((told.state / "airflow" / "logs").rglob("*.log"))
+    assert files
+    assert not [file for file in files if secret in file.read_text(errors="replace")]
+    (stream,) = airflow.runs("enrich_stream", "success")
+    assert secret not in json.dumps(airflow.task(airflow.run("enrich_stream", stream), "enrich"))
+
+
+@pytest.mark.parametrize("path", ["/api/v2/dags", "/api/v2/connections", "/api/v2/dags/demo/dagRuns"])
+def test_nobody_is_let_in_without_a_login(told: Settings, path: str) -> None:
+    """Airflow asks who you are."""
+    assert httpx.get(told.airflow_api + path).status_code == 401

@@ -1,0 +1,119 @@
+"""A machine that lacks something is told what, in one line, with what to type next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services import preflight
+from services.preflight import Unfit
+from services.settings import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def program(folder: Path, name: str, prints: str, code: int = 0) -> None:
+    """Put a program on the PATH that prints something."""
+    file = folder / name
+    file.write_text(f"#!/bin/sh\ncat <<'END'\n{prints}\nEND\nexit {code}\n")
+    file.chmod(0o755)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with nothing but the shell's own tools on it."""
+    (tmp_path / "bin").mkdir()
+    for tool in ("sh", "cat", "env"):
+        (tmp_path / "bin" / tool).symlink_to(str(shutil.which(tool)))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("FRESHET_PYTHON", raising=False)
+    return tmp_path / "bin"
+
+
+@pytest.mark.usefixtures("path")
+def test_a_missing_java_is_named() -> None:
+    """With the package to install."""
+    with pytest.raises(Unfit, match=r"no `java` is on the PATH\. .*apt install openjdk-17"):
+        preflight.check_java()
+
+
+@pytest.mark.parametrize("printed", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_392"', "what?"])
+def test_an_old_java_is_named_with_its_version(path: Path, printed: str) -> None:
+    """The message quotes what that Java says of itself."""
+    program(path, "java", printed)
+    with pytest.raises(Unfit) as caught:
+        preflight.check_java()
+    assert printed in str(caught.value)
+    assert "17" in str(caught.value)
+
+
+def test_a_new_java_will_do(path: Path) -> None:
+    """Nothing is raised."""
+    program(path, "java", 'openjdk version "21.0.1" 2023-10-17')
+    preflight.check_java()
+
+
+@pytest.mark.usefixtures("path")
+def test_a_missing_maven_is_named() -> None:
+    """With the package to install."""
+    with pytest.raises(Unfit, match=r"no `mvn` is on the PATH.*apt install maven"):
+        preflight.check_maven()
+
+
+def test_a_wrong_python_is_named_with_its_version(path: Path) -> None:
+    """The message says which was found, and how to name another."""
+    program(path, "python3", "3 9")
+    with pytest.raises(Unfit, match=r"found: python3 is 3\.9\. .*FRESHET_PYTHON="):
+        preflight.find_python()
+
+
+def test_a_python_without_venv_does_not_count(path: Path) -> None:
+    """Debian splits venv off: the next candidate is taken."""
+    program(path, "python3", "", code=1)
+    program(path, "python3.12", "3 12")
+    assert preflight.find_python() == str(path / "python3.12")
+
+
+def test_too_little_disk_is_named_with_how_much_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk cannot be made for real here, so the answer of the system is replaced."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(9, 8, 1_300_000_000))  # noqa: SLF001
+    with pytest.raises(Unfit, match=r"4 GB of free disk are needed .* 1\.3 GB are left"):
+        preflight.check_disk(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """A file stands in the way."""
+    (tmp_path / "file").touch()
+    with pytest.raises(Unfit, match="cannot be written"):
+        preflight.check_disk(tmp_path / "file" / "folder")
+
+
+def test_a_path_too_long_for_a_socket_is_named(tmp_path: Path) -> None:
+    """The kernel's limit is 107 bytes."""
+    with pytest.raises(Unfit, match="Clone to a shorter path"):
+        preflight.check_socket_path(tmp_path / ("x" * 100))
+
+
+def test_installing_without_a_network_is_one_line_and_where_to_read_on(tmp_path: Path) -> None:
+    """The installer's own last words, the log, and that the same command goes on from there."""
+    clone = tmp_path / "clone"
+    (clone / "services").mkdir(parents=True)
+    for name in ("install.py", "preflight.py", "pom.xml"):
+        shutil.copy(ROOT / "services" / name, clone / "services")
+    for name in ("uv.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, clone)
+    (tmp_path / "bin").mkdir()
+    program(tmp_path / "bin", "uv", "error: tunnel to the index failed", code=2)
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, str(clone / "services" / "install.py")]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    (line,) = answer.stderr.splitlines()
+    assert "installing Python packages failed: error: tunnel to the index failed" in line
+    assert "run the same make again" in line

@@ -1,0 +1,69 @@
+"""Secrets are made once, for the owner's eyes only."""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography.fernet import Fernet
+
+from services.secrets_file import ensure_secrets
+from services.settings import SECRET_NAMES, SettingsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read(file: Path) -> dict[str, str]:
+    """The file's variables."""
+    return dict(line.split("=", 1) for line in file.read_text().splitlines())
+
+
+def test_first_start_makes_every_secret_and_they_differ(tmp_path: Path) -> None:
+    """Two secrets are never the same, nor short."""
+    ensure_secrets(tmp_path / "secrets.env")
+    values = list(read(tmp_path / "secrets.env").values())
+    assert len(values) == len(set(values)) == len(SECRET_NAMES)
+    assert min(map(len, values)) >= 32
+
+
+def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
+    """Nobody else has any right to the file."""
+    ensure_secrets(tmp_path / "secrets.env")
+    assert stat.S_IMODE((tmp_path / "secrets.env").stat().st_mode) == 0o600
+
+
+def test_the_fernet_key_is_one(tmp_path: Path) -> None:
+    """Airflow can encrypt with it."""
+    ensure_secrets(tmp_path / "secrets.env")
+    box = Fernet(read(tmp_path / "secrets.env")["FRESHET_AIRFLOW_FERNET_KEY"])
+    assert box.decrypt(box.encrypt(b"word")) == b"word"
+
+
+def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
+    """Passwords live as long as the data that they open."""
+    ensure_secrets(tmp_path / "secrets.env")
+    before = (tmp_path / "secrets.env").read_text()
+    ensure_secrets(tmp_path / "secrets.env")
+    assert (tmp_path / "secrets.env").read_text() == before
+
+
+def test_a_newer_version_adds_what_it_needs(tmp_path: Path) -> None:
+    """A secret that an older version did not know is added, the others stay."""
+    ensure_secrets(tmp_path / "secrets.env")
+    complete = read(tmp_path / "secrets.env")
+    older = {name: value for name, value in complete.items() if name != "FRESHET_READER_PASSWORD"}
+    (tmp_path / "secrets.env").write_text("".join(f"{name}={value}\n" for name, value in older.items()))
+    ensure_secrets(tmp_path / "secrets.env")
+    newer = read(tmp_path / "secrets.env")
+    assert newer.keys() == complete.keys()
+    assert {name: newer[name] for name in older} == older
+
+
+def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    """The message says what to type."""
+    ensure_secrets(tmp_path / "secrets.env")
+    (tmp_path / "secrets.env").chmod(0o640)
+    with pytest.raises(SettingsError, match=r"its mode is 640\. Type: chmod 600 .*secrets\.env"):
+        ensure_secrets(tmp_path / "secrets.env")
