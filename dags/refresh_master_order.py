@@ -7,5 +7,5 @@ from plugins.operators.warehouse import PublishSnapshotOperator
 
 with DAG("refresh_master_order", doc_md=__doc__, tags=["freshet"], schedule=None, max_active_runs=1):
     SparkApplicationOperator(
-        task_id="estimate_frequency", program="estimate_frequency", pipeline="sales"
+        task_id="estimate_frequency", program="estimate_frequency", pipeline="sales", short=True
     ) >> PublishSnapshotOperator(task_id="publish_snapshot", pipeline="sales")

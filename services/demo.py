@@ -32,9 +32,11 @@ def demo(report: Callable[[str], None]) -> None:
     report(where_to_look(chosen))
 
 
-def tell(api: AirflowApi, chosen: Settings, report: Callable[[str], None]) -> None:
+def tell(
+    api: AirflowApi, chosen: Settings, report: Callable[[str], None], params: dict[str, object] | None = None
+) -> None:
     """Run the Dag and report each of its tasks as it is done."""
-    run_id = api.trigger(DAG)
+    run_id = api.trigger(DAG, params)
     shown: set[str] = set()
 
     def unfinished() -> str | None:
@@ -44,7 +46,7 @@ def tell(api: AirflowApi, chosen: Settings, report: Callable[[str], None]) -> No
             report(f"  {task} is done")
         return run.unfinished()
 
-    took = wait_until(unfinished, what=f"Dag {DAG}", seconds=RUN_SECONDS, report=report)
+    took = wait_until(unfinished, what=f"Dag {DAG}", seconds=RUN_SECONDS, pause=1.0, report=report)
     failed = api.run(DAG, run_id).failed_tasks()
     if failed:
         raise Unfit(f"the Dag demo failed at {', '.join(failed)}. See why: {chosen.airflow_api}/dags/demo")

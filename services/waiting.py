@@ -21,6 +21,7 @@ def wait_until(
     *,
     what: str,
     seconds: float,
+    pause: float = PAUSE_SECONDS,
     report: Callable[[str], None] = lambda _line: None,
 ) -> float:
     """Wait until `met` returns None, and return how long that took.
@@ -29,6 +30,7 @@ def wait_until(
         met: returns None when the condition holds, else what stands in its way.
         what: the condition in words, for reports and the error.
         seconds: how long to wait at most.
+        pause: how long to rest between two looks.
         report: gets a line every few seconds.
 
     Raises:
@@ -43,5 +45,5 @@ def wait_until(
         if now >= next_report:
             report(f"    ... {what}: {obstacle} ({now - started:.0f} s)")
             next_report += HEARTBEAT_SECONDS
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(pause)
     return time.monotonic() - started

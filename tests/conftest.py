@@ -17,6 +17,8 @@ from services.airflow_api import AirflowApi
 from services.migrations import migrate
 from services.settings import PREFIX, ROOT, settings
 from services.warehouse import login
+from spark_apps.pipeline import load_pipeline
+from spark_apps.topics import create_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,4 +67,11 @@ def airflow(running: Settings) -> Iterator[AirflowApi]:
 def migrated(running: Settings) -> Settings:
     """The stack, with the warehouse's tables in it."""
     migrate(login("owner", running))
+    return running
+
+
+@pytest.fixture(scope="session")
+def topics(running: Settings) -> Settings:
+    """The stack, with the demo pipeline's topics in its broker."""
+    create_topics(running.kafka_bootstrap, load_pipeline("sales"))
     return running

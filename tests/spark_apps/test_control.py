@@ -1,0 +1,79 @@
+"""One application a pipeline, known to run exactly as long as it lives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.settings import ROOT
+from services.waiting import wait_until
+from services.warehouse import login
+from spark_apps.control import AlreadyRunningError, Lease, is_running, request_stop
+
+if TYPE_CHECKING:
+    from services.settings import Settings
+    from services.warehouse import Login
+
+pytestmark = pytest.mark.integration
+HOLD = """
+from services.warehouse import login
+from spark_apps.control import Lease
+with Lease(login("loader"), "killed"):
+    print("held", flush=True)
+    input()
+"""
+
+
+@pytest.fixture
+def loader(migrated: Settings) -> Login:
+    """The account that applications use."""
+    return login("loader", migrated)
+
+
+def test_a_second_application_is_refused_with_the_reason(loader: Login) -> None:
+    """While another pipeline's may run."""
+    with Lease(loader, "one"), pytest.raises(AlreadyRunningError, match="'one': another application works on it"):
+        Lease(loader, "one").__enter__()
+    with Lease(loader, "one"), Lease(loader, "other"):
+        assert is_running(loader, "one")
+        assert is_running(loader, "other")
+    assert not is_running(loader, "one")
+
+
+def test_a_request_to_stop_is_seen_by_the_one_that_runs_and_not_by_the_next(loader: Login) -> None:
+    """A request dies with the application that it was meant for."""
+    with Lease(loader, "asked") as lease:
+        assert not lease.stop_requested()
+        request_stop(loader, "asked")
+        assert lease.stop_requested()
+    with Lease(loader, "asked") as lease:
+        assert not lease.stop_requested()
+
+
+def test_a_killed_application_is_known_to_be_gone(loader: Login) -> None:
+    """Kill -9, and the pipeline is free."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        assert is_running(loader, "killed")
+        holder.kill()
+    wait_until(lambda: "held" if is_running(loader, "killed") else None, what="the lock to be let go", seconds=30)
+
+
+def test_the_lease_is_taken_again_after_the_connection_was_lost(loader: Login, migrated: Settings) -> None:
+    """As after a restart of the database."""
+    from services.warehouse import connect
+
+    with Lease(loader, "lost") as lease:
+        with connect(login("root", migrated)) as root, root.cursor() as cursor:
+            cursor.execute("SELECT IS_USED_LOCK('freshet.pipeline.lost')")
+            ((thread,),) = cursor.fetchall()
+            cursor.execute("KILL %s", (thread,))
+        assert not lease.stop_requested()
+        assert is_running(loader, "lost")

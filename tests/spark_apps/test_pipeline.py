@@ -1,0 +1,55 @@
+"""A pipeline's file that is wrong is told apart by file, field, rule and value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.settings import ROOT
+from spark_apps import pipeline
+from spark_apps.pipeline import PipelineError, load_pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SALES = (ROOT / "pipelines" / "sales.toml").read_text()
+
+
+def written(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Put a pipeline file `changed` into a project of its own."""
+    (folder / "pipelines").mkdir()
+    (folder / "pipelines" / "changed.toml").write_text(text)
+    monkeypatch.setattr(pipeline, "ROOT", folder)
+
+
+def test_the_demos_pipeline_is_valid() -> None:
+    """It names the demo's topics."""
+    sales = load_pipeline("sales")
+    assert (sales.source.topic, sales.sinks.topic, sales.master.key) == ("sales", "sales.enriched", "product_id")
+
+
+def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
+    """So that a typing error is seen at once."""
+    with pytest.raises(PipelineError, match=r"there is no pipelines/slaes\.toml; there are: .*sales"):
+        load_pipeline("slaes")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("partitions = 4", "partitions = 0", r"source\.partitions: .*greater than or equal to 1, got 0"),
+        ('topic = "sales"', 'topic = "a b"', r"source\.topic: .*match pattern .*got 'a b'"),
+        ('table = "product"', 'tabel = "product"', r"master\.table: Field required.*master\.tabel: Extra inputs"),
+        ('name = "sales"', "name = sales", r"pipelines/changed\.toml is not TOML"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_rule_and_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, says: str
+) -> None:
+    """And the file that it is in."""
+    assert old in SALES
+    written(tmp_path, monkeypatch, SALES.replace(old, new))
+    with pytest.raises(PipelineError, match=says) as caught:
+        load_pipeline("changed")
+    assert "pipelines/changed.toml" in str(caught.value)

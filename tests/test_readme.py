@@ -1,0 +1,48 @@
+"""The README is true: its commands exist, its tables name what is there, and `make` alone helps."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from services.settings import PREFIX, ROOT, Settings
+
+README = (ROOT / "README.md").read_text()
+
+
+def test_make_alone_prints_every_target_by_section() -> None:
+    """A newcomer types make."""
+    printed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    targets = re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {"demo", "test", "up", "down", "status", "logs", "lint", "bench", "clean"} <= set(targets)
+    assert re.findall(r"^  ([a-z]+) +\S", printed, re.MULTILINE) == targets
+    assert "See it run" in printed
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"(?:^|`)make ([a-z]+)\b", README, re.MULTILINE))))
+def test_each_make_command_in_the_readme_is_a_target(target: str) -> None:
+    """Make knows what to do for it."""
+    subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, check=True)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set(re.findall(r"`((?:[a-z_.-]+/)+[\w.-]*|[\w-]+\.(?:yml|toml|lock))`", README)))
+)
+def test_each_path_in_the_readme_exists(path: str) -> None:
+    """But for those that are made on the first start."""
+    assert path.startswith(".freshet/") or (ROOT / path).exists()
+
+
+def test_the_readme_lists_every_dag() -> None:
+    """Under the name that Airflow shows."""
+    listed = set(re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE))
+    assert listed == {file.stem for file in (ROOT / "dags").glob("*.py")}
+
+
+def test_each_variable_in_the_readme_is_a_setting() -> None:
+    """With the prefix that all settings have."""
+    named = {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+)=", README)}
+    assert named
+    assert named <= Settings.model_fields.keys()
