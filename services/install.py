@@ -32,10 +32,11 @@ def main() -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds everything installed
     try:
         check_java()
-        if not _is_current("python", _python_pins()) or not _is_current("mariadb", POM.read_bytes()):
+        lock_file = (ROOT / "uv.lock").read_bytes()
+        if not _is_current("python", lock_file) or not _is_current("mariadb", POM.read_bytes()):
             check_maven()
             check_disk(HOME)
-        _once("python", _python_pins(), install_python)
+        _once("python", lock_file, install_python)
         for profile in ("kafka", "spark"):
             _once(profile, POM.read_bytes(), lambda profile=profile: copy_jars(profile))
         if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
@@ -113,10 +114,6 @@ def _run(title: str, command: list, environment: dict = None) -> None:  # type: 
             f"installing {title} failed: {(said or ['no output'])[-1].strip()}. Is there a network, or a proxy to name "
             f"in https_proxy? The whole story: {log}. Then run the same make again: it goes on from here."
         )
-
-
-def _python_pins() -> bytes:
-    return (ROOT / "uv.lock").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
 
 
 def _stamp(part: str) -> Path:

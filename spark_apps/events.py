@@ -48,6 +48,8 @@ def parse(values: pa.Array) -> Parsed:
 
 
 def _parse_together(values: pa.Array) -> pa.Table:
+    if values.null_count:
+        raise ValueError("a message without a value")
     lines = b"\n".join(values.to_pylist())
     options = arrow_json.ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore")
     table = arrow_json.read_json(pa.py_buffer(lines), arrow_json.ReadOptions(use_threads=False), options)

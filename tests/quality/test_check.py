@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quality.check import SuiteError, check_suite
 from services.warehouse import connect, login
 
 if TYPE_CHECKING:
@@ -14,7 +13,8 @@ if TYPE_CHECKING:
 
     from services.settings import Settings
 
-pytestmark = pytest.mark.integration
+# Great Expectations' imports warn of deprecated parts of its own libraries.
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 INSERT = """INSERT INTO sales_enriched
     (source, kafka_partition, kafka_offset, event_id, product_key, store_id, quantity, price_cents, sold_at)
     VALUES (60000, 0, %s, UUID(), 1, 1, %s, 100, '2026-01-01')"""
@@ -32,6 +32,8 @@ def rows(migrated: Settings) -> Iterator[Settings]:
 
 def test_what_is_not_as_expected_is_named_and_the_rest_is_met(rows: Settings) -> None:
     """Quantity 0 breaks one expectation."""
+    from quality.check import check_suite
+
     outcome = check_suite("sales_enriched", login("checker", rows))
     (failure,) = outcome.failures
     assert "expect_column_values_to_be_between" in failure
@@ -41,5 +43,7 @@ def test_what_is_not_as_expected_is_named_and_the_rest_is_met(rows: Settings) ->
 
 def test_an_unknown_suite_is_named_with_those_that_are_there(migrated: Settings) -> None:
     """So that a typing error is seen at once."""
+    from quality.check import SuiteError, check_suite
+
     with pytest.raises(SuiteError, match=r"there is no quality/suites/sale\.json; there are: .*sales_enriched"):
         check_suite("sale", login("checker", migrated))
