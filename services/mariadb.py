@@ -41,7 +41,7 @@ def create_data_folder(chosen: Settings, data: Path) -> None:
     install = [str(installer), "--no-defaults", f"--basedir={base}", f"--datadir={half}", *run_as()]
     subprocess.run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"], check=True)
     bootstrap = [server(chosen), "--no-defaults", f"--basedir={base}", f"--datadir={half}", "--bootstrap", *run_as()]
-    statements = FIRST_STATEMENTS.format(password=chosen.root_password.get_secret_value())
+    statements = FIRST_STATEMENTS.format(password=chosen.secret("root_password"))
     subprocess.run(bootstrap, check=True, input=statements.encode())
     half.rename(data)
 
