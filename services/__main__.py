@@ -69,7 +69,7 @@ def sql() -> None:
     chosen = settings()
     client = mariadb.base_folder(chosen) / "bin" / "mariadb"
     # The client reads its password from the environment: on the command line everybody could see it.
-    environment = {**os.environ, "MYSQL_PWD": chosen.reader_password.get_secret_value()}
+    environment = {**os.environ, "MYSQL_PWD": chosen.secret("reader_password")}
     address = [f"--host={chosen.mariadb_host}", f"--port={chosen.mariadb_port}", "--user=reader"]
     os.execve(client, [str(client), "--no-defaults", *address, chosen.database], environment)
 
@@ -83,7 +83,7 @@ def topic() -> None:
 
 def password() -> None:
     """Print Airflow's login."""
-    say(f"user {ADMIN}, password {settings().airflow_password.get_secret_value()}")
+    say(f"user {ADMIN}, password {settings().secret('airflow_password')}")
 
 
 def list_settings() -> None:

@@ -25,7 +25,7 @@ def create_accounts(chosen: Settings) -> None:
     with connect(login("root", chosen).without_database()) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{chosen.database}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
         for user, grant in GRANTS.items():
-            password = getattr(chosen, f"{user}_password").get_secret_value()
+            password = chosen.secret(f"{user}_password")
             cursor.execute("CREATE USER IF NOT EXISTS %s@'%%' IDENTIFIED BY %s", (user, password))
             cursor.execute("ALTER USER %s@'%%' IDENTIFIED BY %s", (user, password))
             cursor.execute("GRANT " + grant.format(database=chosen.database), (user,))

@@ -21,12 +21,12 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments == ["api-server"]:
         write_login(chosen)
-    os.execve(airflow, [str(airflow), *arguments], environment(chosen))
+    os.execve(airflow, [str(airflow), *arguments], environment(chosen, *arguments[:1]))
 
 
 def write_login(chosen: Settings) -> None:
     """Write the file that Airflow's simple auth manager reads its one user's password from."""
-    login = {ADMIN: chosen.airflow_password.get_secret_value()}
+    login = {ADMIN: chosen.secret("airflow_password")}
     write_private(password_file(chosen), json.dumps(login))
 
 
@@ -35,8 +35,8 @@ def password_file(chosen: Settings) -> Path:
     return chosen.state / "airflow" / "login.json"
 
 
-def environment(chosen: Settings) -> dict[str, str]:
-    """Return the environment that every component runs with."""
+def environment(chosen: Settings, component: str = "") -> dict[str, str]:
+    """Return the environment that a component runs with: the same for all, but for secrets that only some use."""
     home = chosen.state / "airflow"
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     database = chosen.airflow_database.get_secret_value() or f"sqlite:///{home / 'airflow.db'}"
@@ -48,45 +48,48 @@ def environment(chosen: Settings) -> dict[str, str]:
         "CORE__LOAD_EXAMPLES": False,
         "CORE__DAGS_ARE_PAUSED_AT_CREATION": False,
         "CORE__EXECUTION_API_SERVER_URL": f"{chosen.airflow_api}/execution/",
-        "CORE__FERNET_KEY": chosen.airflow_fernet_key.get_secret_value(),
+        "CORE__FERNET_KEY": chosen.secret("airflow_fernet_key"),
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin",
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": password_file(chosen),
         "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": False,
         "DATABASE__SQL_ALCHEMY_CONN": database,
         "API__HOST": chosen.airflow_host,
         "API__PORT": chosen.airflow_port,
-        "API__BASE_URL": chosen.airflow_api,
-        "API__SECRET_KEY": chosen.airflow_session_key.get_secret_value(),
+        "API__BASE_URL": chosen.airflow_public_url or chosen.airflow_api,
         "API__EXPOSE_CONFIG": False,
-        "API_AUTH__JWT_SECRET": chosen.airflow_jwt_secret.get_secret_value(),
         "API_AUTH__JWT_ISSUER": "freshet",
         "LOGGING__BASE_LOG_FOLDER": home / "logs",
         "DAG_PROCESSOR__REFRESH_INTERVAL": 30,
         "USAGE_DATA_COLLECTION__ENABLED": False,
     }
+    if component == "api-server":
+        options["API__SECRET_KEY"] = chosen.secret("airflow_session_key")
+    if component in ("api-server", "scheduler"):  # one asks with tokens, the other checks them
+        options["API_AUTH__JWT_SECRET"] = chosen.secret("airflow_jwt_secret")
     airflow = {f"AIRFLOW__{name}": str(value) for name, value in options.items()}
+    for_tasks = connections(chosen) if component == "scheduler" else {}  # the LocalExecutor runs them there
     spark_and_workers = {
         "AIRFLOW_HOME": str(home),
         "FRESHET_STATE": str(chosen.state),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_IP": chosen.spark_driver_host,
         "GX_ANALYTICS_ENABLED": "False",
     }
-    return {**os.environ, **airflow, **connections(chosen), **spark_and_workers}
+    return {**os.environ, **airflow, **for_tasks, **spark_and_workers}
 
 
 def connections(chosen: Settings) -> dict[str, str]:
     """Return Airflow's connections; one of the same id made in Airflow's UI does not override these."""
-    warehouse = {
+    warehouse: dict[str, dict[str, object]] = {
         account: {
             "conn_type": "mysql",
             "host": chosen.mariadb_host,
             "port": chosen.mariadb_port,
             "schema": chosen.database,
             "login": account,
-            "password": getattr(chosen, f"{account}_password").get_secret_value(),
+            "password": chosen.secret(f"{account}_password"),
         }
         for account in ("owner", "loader", "reader", "checker")
     }

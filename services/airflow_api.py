@@ -44,7 +44,7 @@ class AirflowApi:
 
     def __init__(self, chosen: Settings) -> None:
         self._http = httpx.Client(base_url=chosen.airflow_api, timeout=TIMEOUT_SECONDS)
-        login = {"username": ADMIN, "password": chosen.airflow_password.get_secret_value()}
+        login = {"username": ADMIN, "password": chosen.secret("airflow_password")}
         token = self._answer(self._http.post("/auth/token", json=login))["access_token"]
         self._http.headers["Authorization"] = f"Bearer {token}"
 

@@ -1,17 +1,23 @@
-"""Is each service able to do its work? Asked of the service itself, over the way its clients take."""
+"""Is each service able to do its work? Asked of the service itself, over the way its clients take.
+
+`python -m services.health SERVICE` is the health check of a container: exit code 1 and one line when it is not.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import socket
-import urllib.error
+import sys
 import urllib.request
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pymysql
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from services.settings import SettingsError, settings
 from services.warehouse import connect, login
 
 if TYPE_CHECKING:
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 5
 AIRFLOW_COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+SPARK_MASTER_PAGE = "http://127.0.0.1:8080/json/"
+SPARK_WORKER_PAGE = "http://127.0.0.1:8081/json/"
 
 
 def kafka(chosen: Settings) -> str | None:
@@ -47,20 +55,61 @@ def mariadb(chosen: Settings) -> str | None:
     return None
 
 
-def airflow(chosen: Settings) -> str | None:
-    """Return None when every component of Airflow is healthy, else which is not."""
+def airflow(chosen: Settings, components: tuple[str, ...] = AIRFLOW_COMPONENTS) -> str | None:
+    """Return None when the components of Airflow are healthy, else which is not."""
     url = f"{chosen.airflow_api}/api/v2/monitor/health"
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # http, from the settings
-            said = json.load(answer)
+        said = _answer(url)
     except (OSError, ValueError) as error:
         return f"no answer from {url} ({error})"
     unwell = [
-        f"{name} {said[name]['status'] or 'not there yet'}"
-        for name in AIRFLOW_COMPONENTS
-        if said[name]["status"] != "healthy"
+        f"{name} {said[name]['status'] or 'not there yet'}" for name in components if said[name]["status"] != "healthy"
     ]
     return ", ".join(unwell) or None
 
 
+def spark_master(_chosen: Settings) -> str | None:
+    """Return None when this container's Spark master lives, else why not."""
+    try:
+        status = _answer(SPARK_MASTER_PAGE)["status"]
+    except (OSError, ValueError) as error:
+        return f"no answer from {SPARK_MASTER_PAGE} ({error})"
+    return None if status == "ALIVE" else f"it is {status}"
+
+
+def spark_worker(_chosen: Settings) -> str | None:
+    """Return None when this container's Spark worker has found its master, else why not."""
+    try:
+        master = _answer(SPARK_WORKER_PAGE)["masterurl"]
+    except (OSError, ValueError) as error:
+        return f"no answer from {SPARK_WORKER_PAGE} ({error})"
+    return None if master else "it has not found its master"
+
+
+def _answer(url: str) -> Any:  # noqa: ANN401  # JSON
+    with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # http, from the settings
+        return json.load(answer)
+
+
 CHECKS: dict[str, Callable[[Settings], str | None]] = {"kafka": kafka, "mariadb": mariadb, "airflow": airflow}
+CONTAINER_CHECKS: dict[str, Callable[[Settings], str | None]] = {
+    **{name: partial(airflow, components=(name,)) for name in AIRFLOW_COMPONENTS},
+    "spark-master": spark_master,
+    "spark-worker": spark_worker,
+}
+
+
+def main() -> None:
+    """Check one service."""
+    parser = argparse.ArgumentParser(prog="python -m services.health")
+    parser.add_argument("service", choices=CONTAINER_CHECKS)
+    service = parser.parse_args().service
+    try:
+        obstacle = CONTAINER_CHECKS[service](settings())
+    except SettingsError as error:
+        obstacle = str(error)
+    sys.exit(obstacle and f"{service} is NOT healthy: {obstacle}")
+
+
+if __name__ == "__main__":
+    main()

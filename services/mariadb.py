@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from services.settings import ROOT, Settings, settings
+from services.settings import ROOT, Settings, SettingsError, settings
 
 # Runs before the server has ever listened: nobody can meet an account without a password. The password comes by
 # standard input, so no process list shows it.
@@ -41,7 +41,7 @@ def create_data_folder(chosen: Settings, data: Path) -> None:
     install = [str(installer), "--no-defaults", f"--basedir={base}", f"--datadir={half}", *run_as()]
     subprocess.run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"], check=True)
     bootstrap = [server(chosen), "--no-defaults", f"--basedir={base}", f"--datadir={half}", "--bootstrap", *run_as()]
-    statements = FIRST_STATEMENTS.format(password=chosen.root_password.get_secret_value())
+    statements = FIRST_STATEMENTS.format(password=chosen.secret("root_password"))
     subprocess.run(bootstrap, check=True, input=statements.encode())
     half.rename(data)
 
@@ -67,16 +67,16 @@ def options(chosen: Settings, data: Path) -> list[str]:
 
 def server(chosen: Settings) -> str:
     """Return the path of mariadbd."""
-    if chosen.mariadbd != "bundled":
-        return chosen.mariadbd
-    return str(base_folder(chosen) / "bin" / "mariadbd")
+    named = ROOT / ".freshet" / "mariadb" / "bin" / "mariadbd" if chosen.mariadbd == "bundled" else chosen.mariadbd
+    found = shutil.which(named)
+    if found is None:
+        raise SettingsError(f"FRESHET_MARIADBD: no program {str(named)!r}. Name one that is there, or unset it.")
+    return str(Path(found).resolve())
 
 
 def base_folder(chosen: Settings) -> Path:
     """Return the folder that the server was installed in."""
-    if chosen.mariadbd != "bundled":
-        return Path(chosen.mariadbd).resolve().parents[1]
-    return ROOT / ".freshet" / "mariadb"
+    return Path(server(chosen)).parents[1]
 
 
 def run_as() -> list[str]:

@@ -1,7 +1,7 @@
 """Every setting of the system, read from FRESHET_* environment variables with types and clear errors.
 
 Secrets come from the environment too, or from `secrets.env` in the state folder, a file that only its owner can read
-and that is made at first start (services/secrets_file.py).
+and that is made at first start (services/secrets_file.py). A process needs only those that it uses.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parents[1]
 PREFIX = "FRESHET_"
+
+NOT_GIVEN = SecretStr("")
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
 
@@ -44,20 +46,22 @@ class Settings(BaseSettings):
     airflow_host: str = Field("127.0.0.1", description="the address that Airflow's web server listens on")
     airflow_port: Port = Field(18080, description="the port of Airflow's web server")
     airflow_url: str = Field("", description="where Airflow's components find its API; by default host and port")
-    airflow_database: SecretStr = Field(SecretStr(""), description="SQLAlchemy URL; by default SQLite in the state")
+    airflow_public_url: str = Field("", description="where browsers find Airflow; by default where its components do")
+    airflow_database: SecretStr = Field(NOT_GIVEN, description="SQLAlchemy URL; by default SQLite in the state")
     airflow_parallelism: Annotated[int, Field(ge=4, le=256)] = Field(8, description="how many tasks run at once")
 
     spark_master: str = Field("local[2]", description="local[N], or the URL of a Spark master")
+    spark_driver_host: str = Field("127.0.0.1", description="what Spark's driver listens on and executors find it by")
 
-    root_password: SecretStr
-    owner_password: SecretStr
-    loader_password: SecretStr
-    reader_password: SecretStr
-    checker_password: SecretStr
-    airflow_password: SecretStr
-    airflow_fernet_key: SecretStr
-    airflow_jwt_secret: SecretStr
-    airflow_session_key: SecretStr
+    root_password: SecretStr = NOT_GIVEN
+    owner_password: SecretStr = NOT_GIVEN
+    loader_password: SecretStr = NOT_GIVEN
+    reader_password: SecretStr = NOT_GIVEN
+    checker_password: SecretStr = NOT_GIVEN
+    airflow_password: SecretStr = NOT_GIVEN
+    airflow_fernet_key: SecretStr = NOT_GIVEN
+    airflow_jwt_secret: SecretStr = NOT_GIVEN
+    airflow_session_key: SecretStr = NOT_GIVEN
 
     @property
     def kafka_bootstrap(self) -> str:
@@ -74,8 +78,18 @@ class Settings(BaseSettings):
         """The owner-only file with this installation's passwords and keys."""
         return self.state / "secrets.env"
 
+    def secret(self, name: str) -> str:
+        """Return a password or a key; one that this process was not given is an error that says how to get it."""
+        value: str = getattr(self, name).get_secret_value()
+        if not value:
+            raise SettingsError(
+                f"{PREFIX}{name.upper()} is not set. "
+                "Run `make up`, which makes it at first start, or set it in the environment."
+            )
+        return value
 
-SECRET_NAMES = tuple(name for name, field in Settings.model_fields.items() if field.is_required())
+
+SECRET_NAMES = tuple(name for name in Settings.model_fields if name.endswith(("_password", "_key", "_secret")))
 
 
 def state_folder() -> Path:
@@ -102,8 +116,6 @@ def _explain(problem: object) -> str:
     assert isinstance(problem, dict)  # noqa: S101  # pydantic's ErrorDetails is a dict
     field = str(problem["loc"][0])
     name = PREFIX + field.removeprefix(PREFIX.lower()).upper()
-    if problem["type"] == "missing":
-        return f"{name} is not set. Run `make up`, which makes it at first start, or set it in the environment."
     about = Settings.model_fields[field]
     shown = "a secret" if field in SECRET_NAMES else repr(problem["input"])
     return (

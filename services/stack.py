@@ -16,7 +16,7 @@ from xmlrpc.client import Fault, ServerProxy
 import psutil
 from supervisor.xmlrpc import SupervisorTransport
 
-from services import health
+from services import health, mariadb
 from services.accounts import create_accounts
 from services.preflight import Unfit, check_socket_path
 from services.secrets_file import ensure_secrets
@@ -53,6 +53,7 @@ def up(report: Report) -> Settings:
     chosen = read_settings()
     if not is_running(chosen):
         sweep(chosen, report)
+        mariadb.server(chosen)  # a wrong FRESHET_MARIADBD is said here, not in a log
         check_ports(chosen)
         start_supervisor(chosen)
     migration = start_airflow_migration(chosen)

@@ -37,7 +37,7 @@ class Login:
 def login(account: Account, chosen: Settings | None = None) -> Login:
     """Return the settings' login of an account."""
     chosen = chosen or settings()
-    password = getattr(chosen, f"{account}_password").get_secret_value()
+    password = chosen.secret(f"{account}_password")
     return Login(chosen.mariadb_host, chosen.mariadb_port, account, password, chosen.database)
 
 
