@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,25 +35,32 @@ def open_sink(target: Target, tally: Tally, stop: Stop) -> Sink:
             return NullSink(tally)
 
 
+def warm_up(settings: StreamSettings) -> None:
+    """Compile or load the kernels before the clock starts."""
+    for chunk in timed_chunks(replace(settings, rate=settings.rate or 1.0, duration=1.0), Share(), 0, 0):
+        chunk.events.part(0, 1).json_lines()
+        return
+
+
 def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: Share, tag: int) -> None:
     """Fill the sink with this process' share of the stream, and close it."""
     try:
         if settings.simulated_from is not None:
             for chunk in timed_chunks(settings, share, settings.simulated_start_ms(), tag):
-                sink.write(chunk.events)
                 if stop.requested:
                     break
+                sink.write(chunk.events)
         elif settings.rate is None:
             for events in unpaced_batches(settings, share, tag):
-                sink.write(events)
                 if stop.requested:
                     break
+                sink.write(events)
         else:
             began = time.monotonic()
             for chunk in timed_chunks(settings, share, time.time_ns() // 1_000_000, tag):
-                _write_when_due(chunk, began, sink, tally, stop)
                 if stop.requested:
                     break
+                _write_when_due(chunk, began, sink, tally, stop)
     finally:
         sink.close()
 

@@ -3,15 +3,20 @@
 import multiprocessing as mp
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from generator.pump import open_sink, pump
+from generator.processes import Workers
+from generator.pump import open_sink, pump, warm_up
 from generator.settings import StreamSettings
-from generator.sinks import SinkError, Stop
+from generator.sinks import Sink, SinkError, Stop
 from generator.stream import Share, choose_tag
 from generator.tally import Report, Tally
 from generator.target import Target
+
+if TYPE_CHECKING:
+    import ctypes
 
 
 def run_stream(
@@ -32,27 +37,37 @@ def run_stream(
         from generator.kafka_sink import ensure_topic  # noqa: PLC0415 - only this sink needs kafka-python
 
         ensure_topic(str(target.bootstrap), str(target.topic), target.create_partitions)
+    tag = choose_tag(settings)
     tallies = mp.RawArray(Tally, target.processes)
     finished = threading.Event()
     if on_progress is not None:
         arguments = (tallies, finished, on_progress, progress_seconds)
         threading.Thread(target=_report_progress, args=arguments, daemon=True).start()
-    tag = choose_tag(settings)
-    failure = None
-    sink = open_sink(target, tallies[0], stop)
-    began = time.monotonic()
     try:
-        pump(settings, sink, tallies[0], stop, Share(), tag)
-    except (SinkError, OSError) as error:
-        failure = str(error)
+        if target.processes > 1:
+            workers = Workers(settings, target, tallies, stop, tag)
+            began = time.monotonic()
+            failure = workers.run()
+        else:
+            sink = open_sink(target, tallies[0], stop)
+            warm_up(settings)
+            began = time.monotonic()
+            failure = _pump_here(settings, sink, tallies[0], stop, tag)
     finally:
         finished.set()
-    report = Report.of(tallies, time.monotonic() - began)
-    return replace(report, failure=failure)
+    return replace(Report.of(tallies, time.monotonic() - began), failure=failure)
+
+
+def _pump_here(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, tag: int) -> str | None:
+    try:
+        pump(settings, sink, tally, stop, Share(), tag)
+    except (SinkError, OSError) as error:
+        return str(error)
+    return None
 
 
 def _report_progress(
-    tallies: Sequence[Tally], finished: threading.Event, on_progress: Callable[[str], None], every: float
+    tallies: "ctypes.Array[Tally]", finished: threading.Event, on_progress: Callable[[str], None], every: float
 ) -> None:
     """Say at intervals how it goes: rate now, sent, acknowledged, lag behind schedule."""
     began = before = time.monotonic()
