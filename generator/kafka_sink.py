@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_IN_FLIGHT = 5_000  # many more, and Python's garbage collector spends its time walking through them
 DELIVERY_SECONDS = 600  # the longest outage that is waited for
 STOP_SECONDS = 4  # after a request to stop; Airflow kills five seconds after SIGTERM
-_BOOTSTRAP_SECONDS = 10
+_BOOTSTRAP_SECONDS = 5
 _NAP_SECONDS = 0.005
 
 # Settings a measurement against the bare producer must share.

@@ -26,7 +26,7 @@ def open_sink(target: Target, tally: Tally, stop: Stop) -> Sink:
 
             return KafkaSink(str(target.bootstrap), str(target.topic), tally, stop)
         case "json":
-            return JsonSink(Path(str(target.path)).open("wb", buffering=0), tally)
+            return JsonSink(Path(str(target.path)).open("wb"), tally)
         case "parquet":
             return ParquetSink(str(target.path), tally)
         case "stdout":
@@ -56,7 +56,7 @@ def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: 
                     break
                 sink.write(events)
         else:
-            began = time.monotonic()
+            began = _now_micros()
             for chunk in timed_chunks(settings, share, time.time_ns() // 1_000_000, tag):
                 if stop.requested:
                     break
@@ -65,20 +65,26 @@ def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: 
         sink.close()
 
 
-def _write_when_due(chunk: Chunk, began: float, sink: Sink, tally: Tally, stop: Stop) -> None:
+def _now_micros() -> int:
+    return time.monotonic_ns() // 1000
+
+
+def _write_when_due(chunk: Chunk, began: int, sink: Sink, tally: Tally, stop: Stop) -> None:
     """Write each event when its time has come; when late, as fast as the sink takes them."""
-    at = 0
+    at, size = 0, len(chunk.events)
     while not stop.requested:
-        elapsed = round((time.monotonic() - began) * 1_000_000)
+        elapsed = _now_micros() - began
         due = min(int(np.searchsorted(chunk.offsets, elapsed, "right")), at + _LARGEST_WRITE)
         if due > at:
-            tally.behind(elapsed - int(chunk.offsets[at]))
+            oldest = int(chunk.offsets[at])
+            tally.waiting_since = began + oldest
+            tally.worst_lag = max(tally.worst_lag, elapsed - oldest)
             sink.write(chunk.events.part(at, due))
+            tally.waiting_since = 0
             at = due
             continue
-        tally.lag = 0
-        if at == len(chunk.events) and elapsed >= chunk.end:
+        if at == size and elapsed >= chunk.end:
             return
         sink.settle()
-        wake = chunk.end if at == len(chunk.events) else int(chunk.offsets[at])
+        wake = chunk.end if at == size else int(chunk.offsets[at])
         time.sleep(min(max((wake - elapsed) / 1_000_000, _SHORTEST_NAP), _LONGEST_NAP))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from generator.processes import Workers
 from generator.pump import open_sink, pump, warm_up
 from generator.settings import StreamSettings
-from generator.sinks import Sink, SinkError, Stop
+from generator.sinks import SinkError, Stop
 from generator.stream import Share, choose_tag
 from generator.tally import Report, Tally
 from generator.target import Target
@@ -49,17 +49,17 @@ def run_stream(
             began = time.monotonic()
             failure = workers.run()
         else:
-            sink = open_sink(target, tallies[0], stop)
             warm_up(settings)
             began = time.monotonic()
-            failure = _pump_here(settings, sink, tallies[0], stop, tag)
+            failure = _pump_here(settings, target, tallies[0], stop, tag)
     finally:
         finished.set()
     return replace(Report.of(tallies, time.monotonic() - began), failure=failure)
 
 
-def _pump_here(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, tag: int) -> str | None:
+def _pump_here(settings: StreamSettings, target: Target, tally: Tally, stop: Stop, tag: int) -> str | None:
     try:
+        sink = open_sink(target, tally, stop)
         pump(settings, sink, tally, stop, Share(), tag)
     except (SinkError, OSError) as error:
         return str(error)
@@ -76,7 +76,7 @@ def _report_progress(
         now = time.monotonic()
         report = Report.of(tallies, now - began)
         rate = (report.acknowledged - acknowledged_before) / (now - before)
-        lag = max(tally.lag for tally in tallies) / 1e6
+        lag = max(tally.lag(time.monotonic_ns() // 1000) for tally in tallies) / 1e6
         on_progress(
             f"{now - began:8.1f} s  {rate:,.0f}/s  sent {report.sent:,}  acknowledged {report.acknowledged:,}"
             f"  behind schedule {lag:.2f} s"
