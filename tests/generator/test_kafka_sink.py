@@ -59,7 +59,7 @@ def test_malformed_events_arrive_as_they_are(broker: Broker) -> None:
 
 
 class Run:
-    """A run in the background; `flowing` is set when the first events are acknowledged."""
+    """A run in the background; `flowing` is set when some batches of events are acknowledged."""
 
     def __init__(self, broker: Broker, topic: str, stop: Stop | None = None, events: int | None = None) -> None:
         self.flowing = threading.Event()
@@ -74,7 +74,8 @@ class Run:
         )
 
     def _watch(self, line: str) -> None:
-        if "acknowledged 0 " not in line:
+        count = re.search(r"acknowledged ([\d,]+)", line)
+        if count and int(count[1].replace(",", "")) > 4_000:
             self.flowing.set()
 
     def report(self, seconds: float) -> Report:
@@ -113,7 +114,7 @@ def test_events_whose_sequence_the_broker_forgot_are_sent_again(broker: Broker) 
     lost = set(range(24_000)) - found
     assert (report.failure, report.acknowledged) == (None, 24_000)
     assert report.resent > 0
-    assert 0 < len(lost) < 8_000
+    assert 0 < len(lost) < 20_000
     assert max(lost) - min(lost) == len(lost) - 1, "only the broker's own loss, one stretch, is missing"
 
 
