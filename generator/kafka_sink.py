@@ -21,10 +21,10 @@ from generator.tally import Tally
 if TYPE_CHECKING:
     from kafka.producer.future import FutureRecordMetadata
 
-MAX_IN_FLIGHT = 50_000
+MAX_IN_FLIGHT = 5_000  # many more, and Python's garbage collector spends its time walking through them
 DELIVERY_SECONDS = 600  # the longest outage that is waited for
 STOP_SECONDS = 4  # after a request to stop; Airflow kills five seconds after SIGTERM
-_BOOTSTRAP_SECONDS = 10
+_BOOTSTRAP_SECONDS = 5
 _NAP_SECONDS = 0.005
 
 # Settings a measurement against the bare producer must share.
@@ -33,7 +33,7 @@ PRODUCER_SETTINGS = {
     "acks": "all",
     "compression_type": "lz4",
     "linger_ms": 20,
-    "batch_size": 256 * 1024,
+    "batch_size": 64 * 1024,
     "delivery_timeout_ms": DELIVERY_SECONDS * 1000,
     "reconnect_backoff_max_ms": 1_000,
     "bootstrap_timeout_ms": _BOOTSTRAP_SECONDS * 1000,
@@ -82,14 +82,22 @@ class KafkaSink:
         """Send the events; wait while too many are in flight, and leave the rest when asked to stop."""
         text, ends = events.json_lines()
         send, topic, in_flight = self._producer.send, self._topic, self._in_flight
-        start = 0
-        for product, end in zip(events.products.tolist(), ends.tolist(), strict=True):
-            if len(in_flight) >= MAX_IN_FLIGHT and not self._make_room():
-                return
-            key, value = b"%d" % product, text[start:end]
-            in_flight.append((send(topic, value, key), key, value))
-            self._tally.sent += 1
-            start = end + 1
+        start = count = 0
+        try:
+            for product, end in zip(events.products.tolist(), ends.tolist(), strict=True):
+                if len(in_flight) >= MAX_IN_FLIGHT:
+                    self._tally.sent += count
+                    count = 0
+                    if not self._make_room():
+                        return
+                key, value = b"%d" % product, text[start:end]
+                in_flight.append((send(topic, value, key), key, value))
+                count += 1
+                start = end + 1
+        except kafka_errors.KafkaError as error:
+            raise SinkError(f"topic: {topic!r} does not take events any more; {error}") from error
+        finally:
+            self._tally.sent += count
         self.settle()
 
     def settle(self) -> None:
@@ -113,7 +121,7 @@ class KafkaSink:
     def _make_room(self) -> bool:
         while not self._stop.requested:
             self.settle()
-            if len(self._in_flight) < MAX_IN_FLIGHT:
+            if len(self._in_flight) <= MAX_IN_FLIGHT // 2:
                 return True
             time.sleep(_NAP_SECONDS)
         return False

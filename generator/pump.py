@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def open_sink(target: Target, tally: Tally, stop: Stop) -> Sink:
 
             return KafkaSink(str(target.bootstrap), str(target.topic), tally, stop)
         case "json":
-            return JsonSink(Path(str(target.path)).open("wb", buffering=0), tally)
+            return JsonSink(Path(str(target.path)).open("wb"), tally)
         case "parquet":
             return ParquetSink(str(target.path), tally)
         case "stdout":
@@ -34,43 +35,56 @@ def open_sink(target: Target, tally: Tally, stop: Stop) -> Sink:
             return NullSink(tally)
 
 
+def warm_up(settings: StreamSettings) -> None:
+    """Compile or load the kernels before the clock starts."""
+    for chunk in timed_chunks(replace(settings, rate=settings.rate or 1.0, duration=1.0), Share(), 0, 0):
+        chunk.events.part(0, 1).json_lines()
+        return
+
+
 def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: Share, tag: int) -> None:
     """Fill the sink with this process' share of the stream, and close it."""
     try:
         if settings.simulated_from is not None:
             for chunk in timed_chunks(settings, share, settings.simulated_start_ms(), tag):
-                sink.write(chunk.events)
                 if stop.requested:
                     break
+                sink.write(chunk.events)
         elif settings.rate is None:
             for events in unpaced_batches(settings, share, tag):
+                if stop.requested:
+                    break
                 sink.write(events)
-                if stop.requested:
-                    break
         else:
-            began = time.monotonic()
+            began = _now_micros()
             for chunk in timed_chunks(settings, share, time.time_ns() // 1_000_000, tag):
-                _write_when_due(chunk, began, sink, tally, stop)
                 if stop.requested:
                     break
+                _write_when_due(chunk, began, sink, tally, stop)
     finally:
         sink.close()
 
 
-def _write_when_due(chunk: Chunk, began: float, sink: Sink, tally: Tally, stop: Stop) -> None:
+def _now_micros() -> int:
+    return time.monotonic_ns() // 1000
+
+
+def _write_when_due(chunk: Chunk, began: int, sink: Sink, tally: Tally, stop: Stop) -> None:
     """Write each event when its time has come; when late, as fast as the sink takes them."""
-    at = 0
+    at, size = 0, len(chunk.events)
     while not stop.requested:
-        elapsed = round((time.monotonic() - began) * 1_000_000)
+        elapsed = _now_micros() - began
         due = min(int(np.searchsorted(chunk.offsets, elapsed, "right")), at + _LARGEST_WRITE)
         if due > at:
-            tally.behind(elapsed - int(chunk.offsets[at]))
+            oldest = int(chunk.offsets[at])
+            tally.waiting_since = began + oldest
+            tally.worst_lag = max(tally.worst_lag, elapsed - oldest)
             sink.write(chunk.events.part(at, due))
+            tally.waiting_since = 0
             at = due
             continue
-        tally.lag = 0
-        if at == len(chunk.events) and elapsed >= chunk.end:
+        if at == size and elapsed >= chunk.end:
             return
         sink.settle()
-        wake = chunk.end if at == len(chunk.events) else int(chunk.offsets[at])
+        wake = chunk.end if at == size else int(chunk.offsets[at])
         time.sleep(min(max((wake - elapsed) / 1_000_000, _SHORTEST_NAP), _LONGEST_NAP))

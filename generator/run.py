@@ -3,15 +3,20 @@
 import multiprocessing as mp
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from generator.pump import open_sink, pump
+from generator.processes import Workers
+from generator.pump import open_sink, pump, warm_up
 from generator.settings import StreamSettings
 from generator.sinks import SinkError, Stop
 from generator.stream import Share, choose_tag
 from generator.tally import Report, Tally
 from generator.target import Target
+
+if TYPE_CHECKING:
+    import ctypes
 
 
 def run_stream(
@@ -32,27 +37,37 @@ def run_stream(
         from generator.kafka_sink import ensure_topic
 
         ensure_topic(str(target.bootstrap), str(target.topic), target.create_partitions)
+    tag = choose_tag(settings)
     tallies = mp.RawArray(Tally, target.processes)
     finished = threading.Event()
     if on_progress is not None:
         arguments = (tallies, finished, on_progress, progress_seconds)
         threading.Thread(target=_report_progress, args=arguments, daemon=True).start()
-    tag = choose_tag(settings)
-    failure = None
-    sink = open_sink(target, tallies[0], stop)
-    began = time.monotonic()
     try:
-        pump(settings, sink, tallies[0], stop, Share(), tag)
-    except (SinkError, OSError) as error:
-        failure = str(error)
+        if target.processes > 1:
+            workers = Workers(settings, target, tallies, stop, tag)
+            began = time.monotonic()
+            failure = workers.run()
+        else:
+            warm_up(settings)
+            began = time.monotonic()
+            failure = _pump_here(settings, target, tallies[0], stop, tag)
     finally:
         finished.set()
-    report = Report.of(tallies, time.monotonic() - began)
-    return replace(report, failure=failure)
+    return replace(Report.of(tallies, time.monotonic() - began), failure=failure)
+
+
+def _pump_here(settings: StreamSettings, target: Target, tally: Tally, stop: Stop, tag: int) -> str | None:
+    try:
+        sink = open_sink(target, tally, stop)
+        pump(settings, sink, tally, stop, Share(), tag)
+    except (SinkError, OSError) as error:
+        return str(error)
+    return None
 
 
 def _report_progress(
-    tallies: Sequence[Tally], finished: threading.Event, on_progress: Callable[[str], None], every: float
+    tallies: "ctypes.Array[Tally]", finished: threading.Event, on_progress: Callable[[str], None], every: float
 ) -> None:
     """Say at intervals how it goes: rate now, sent, acknowledged, lag behind schedule."""
     began = before = time.monotonic()
@@ -61,7 +76,7 @@ def _report_progress(
         now = time.monotonic()
         report = Report.of(tallies, now - began)
         rate = (report.acknowledged - acknowledged_before) / (now - before)
-        lag = max(tally.lag for tally in tallies) / 1e6
+        lag = max(tally.lag(time.monotonic_ns() // 1000) for tally in tallies) / 1e6
         on_progress(
             f"{now - began:8.1f} s  {rate:,.0f}/s  sent {report.sent:,}  acknowledged {report.acknowledged:,}"
             f"  behind schedule {lag:.2f} s"

@@ -78,8 +78,11 @@ class JsonSink:
         """Write the events, one a line."""
         text, _ = events.json_lines()
         self._tally.sent += len(events)
-        self._file.write(text)
-        self._file.flush()
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except OSError as error:
+            raise SinkError(f"path: {self._file.name} takes no more events ({error.strerror})") from error
         self._tally.acknowledged += len(events)
 
     def settle(self) -> None:

@@ -6,26 +6,26 @@ from dataclasses import dataclass
 
 
 class Tally(ctypes.Structure):
-    """One process' counters; in shared memory when there are several processes. The lags are in microseconds."""
+    """One process' counters, in shared memory. Times are microseconds of the system's monotonic clock."""
 
     _fields_ = (
         ("sent", ctypes.c_int64),
         ("acknowledged", ctypes.c_int64),
         ("resent", ctypes.c_int64),
-        ("lag", ctypes.c_int64),
+        ("waiting_since", ctypes.c_int64),  # when the oldest event that is not sent yet was due; 0 is none
         ("worst_lag", ctypes.c_int64),
     )
 
     sent: int
     acknowledged: int
     resent: int
-    lag: int
+    waiting_since: int
     worst_lag: int
 
-    def behind(self, micros: int) -> None:
-        """Note how far behind its schedule the stream is."""
-        self.lag = micros
-        self.worst_lag = max(self.worst_lag, micros)
+    def lag(self, now: int) -> int:
+        """How far behind its schedule the stream is."""
+        since = self.waiting_since
+        return now - since if since else 0
 
 
 @dataclass(frozen=True)

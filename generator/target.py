@@ -34,7 +34,7 @@ class Target:
         kafka, file = self.sink == "kafka", self.sink in ("json", "parquet")
         if self.sink not in get_args(SinkKind):
             raise SettingError(f"sink: must be one of {get_args(SinkKind)}, got {self.sink!r}; choose one")
-        if kafka != (self.bootstrap is not None and self.topic is not None):
+        if any((given is not None) != kafka for given in (self.bootstrap, self.topic)):
             raise SettingError(
                 f"bootstrap and topic: are for sink 'kafka', which needs both, got {self.bootstrap!r} and"
                 f" {self.topic!r} with sink {self.sink!r}; give both or choose another sink"

@@ -32,6 +32,7 @@ class Broker:
         port, controller = _free_ports(2)
         self.bootstrap = f"127.0.0.1:{port}"
         self._java = ["java", "-Xmx384m", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
+        self._data = folder / "data"
         self._config = folder / "server.properties"
         self._log = folder / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -42,7 +43,7 @@ class Broker:
             f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n"
             f"controller.quorum.bootstrap.servers=127.0.0.1:{controller}\n"
             "controller.listener.names=CONTROLLER\n"
-            f"log.dirs={folder / 'data'}\n"
+            f"log.dirs={self._data}\n"
             "offsets.topic.replication.factor=1\n"
             "transaction.state.log.replication.factor=1\n"
             "transaction.state.log.min.isr=1\n"
@@ -79,6 +80,11 @@ class Broker:
             self._process.wait()
             self._process = None
 
+    def lose_tail(self, topic: str, partition: int, share: float) -> None:
+        """Cut the end off a dead broker's log, as a power failure does to what the disk had not got."""
+        log = self._data / f"{topic}-{partition}" / "00000000000000000000.log"
+        os.truncate(log, int(log.stat().st_size * (1 - share)))
+
     def new_topic(self, partitions: int = 2) -> str:
         """Create an empty topic with a name of its own."""
         topic = f"sales-{uuid.uuid4().hex[:8]}"
@@ -88,6 +94,14 @@ class Broker:
         finally:
             admin.close()
         return topic
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        try:
+            return len(admin.describe_topics([topic])[0]["partitions"])
+        finally:
+            admin.close()
 
     def read(self, topic: str) -> list[tuple[int, bytes, bytes]]:
         """Everything the topic holds: partition, key and value of each message."""

@@ -1,24 +1,177 @@
 """What the generator promises about Kafka, against a real broker."""
 
 import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from generator import StreamSettings, Target, run_stream
+from generator import Report, SinkError, Stop, StreamSettings, Target, run_stream
 from tests.generator.broker import Broker
 
 pytestmark = pytest.mark.integration
 
+ROOT = Path(__file__).parents[2]
 
-def test_topic_holds_exactly_the_acknowledged_events(broker: Broker) -> None:
-    """Every acknowledged event is in the topic once, under its product id as key."""
+
+def identifiers(messages: list[tuple[int, bytes, bytes]]) -> list[str]:
+    """The event ids in a topic, repeats included."""
+    return [json.loads(value)["event_id"] for _, _, value in messages]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_topic_holds_exactly_the_acknowledged_events(broker: Broker, processes: int) -> None:
+    """Every event is in the topic once, under its product id as key, each key in one partition only."""
     topic = broker.new_topic(partitions=3)
     report = run_stream(
-        StreamSettings(keys=1000, events=20_000, seed=7), Target(sink="kafka", bootstrap=broker.bootstrap, topic=topic)
+        StreamSettings(keys=1000, events=30_001, seed=7),
+        Target(sink="kafka", bootstrap=broker.bootstrap, topic=topic, processes=processes),
     )
     messages = broker.read(topic)
     assert report.complete
-    assert report.acknowledged == len(messages) == 20_000
-    events = [json.loads(value) for _, _, value in messages]
-    assert len({event["event_id"] for event in events}) == 20_000
-    assert all(int(key) == event["product_id"] for (_, key, _), event in zip(messages, events, strict=True))
+    assert report.acknowledged == len(messages) == len(set(identifiers(messages))) == 30_001
+    partitions_of_key = defaultdict(set)
+    for partition, key, value in messages:
+        assert key == b"%d" % json.loads(value)["product_id"]
+        partitions_of_key[key].add(partition)
+    assert all(len(partitions) == 1 for partitions in partitions_of_key.values())
+    assert set.union(*partitions_of_key.values()) == {0, 1, 2}
+
+
+def test_malformed_events_arrive_as_they_are(broker: Broker) -> None:
+    """The topic holds the asked share of unreadable values, empty ones too, still under a key."""
+    topic = broker.new_topic()
+    run_stream(
+        StreamSettings(keys=1000, events=5_000, malformed=0.5, seed=7),
+        Target(sink="kafka", bootstrap=broker.bootstrap, topic=topic),
+    )
+    messages = broker.read(topic)
+    assert len(messages) == 5_000
+    assert all(key.isdigit() for _, key, _ in messages)
+    assert sum(value == b"" for _, _, value in messages) == pytest.approx(5_000 * 0.5 / 9, rel=0.25)
+
+
+class Run:
+    """A run in the background; `flowing` is set when some batches of events are acknowledged."""
+
+    def __init__(self, broker: Broker, topic: str, stop: Stop | None = None, events: int | None = None) -> None:
+        self.flowing = threading.Event()
+        self._pool = ThreadPoolExecutor(1)
+        self._result = self._pool.submit(
+            run_stream,
+            StreamSettings(keys=1000, rate=4_000, burstiness=1, events=events, seed=7),
+            Target(sink="kafka", bootstrap=broker.bootstrap, topic=topic),
+            stop=stop,
+            on_progress=self._watch,
+            progress_seconds=0.1,
+        )
+
+    def _watch(self, line: str) -> None:
+        count = re.search(r"acknowledged ([\d,]+)", line)
+        if count and int(count[1].replace(",", "")) > 4_000:
+            self.flowing.set()
+
+    def report(self, seconds: float) -> Report:
+        """What the run reports, within so many seconds."""
+        try:
+            return self._result.result(seconds)
+        finally:
+            self._pool.shutdown(wait=False)
+
+
+def test_killed_broker_costs_nothing_but_delay(broker: Broker) -> None:
+    """The broker dies in the middle and comes back: every event arrives and is counted once."""
+    topic = broker.new_topic()
+    run = Run(broker, topic, events=24_000)
+    assert run.flowing.wait(30)
+    broker.kill()
+    broker.start()
+    report = run.report(60)
+    found = identifiers(broker.read(topic))
+    assert (report.failure, report.acknowledged, report.sent) == (None, 24_000, 24_000)
+    assert len(set(found)) == 24_000
+    assert len(found) - 24_000 <= report.resent
+    assert report.worst_lag > 0.5
+
+
+def test_events_whose_sequence_the_broker_forgot_are_sent_again(broker: Broker) -> None:
+    """After a broker lost acknowledged data, kafka-python drops the batch in flight; the sink sends it again."""
+    topic = broker.new_topic(partitions=1)
+    run = Run(broker, topic, events=24_000)
+    assert run.flowing.wait(30)
+    broker.kill()
+    broker.lose_tail(topic, 0, share=0.5)
+    broker.start()
+    report = run.report(60)
+    found = {uuid.UUID(identifier).int >> 32 & 0xFFFF for identifier in identifiers(broker.read(topic))}
+    lost = set(range(24_000)) - found
+    assert (report.failure, report.acknowledged) == (None, 24_000)
+    assert report.resent > 0
+    assert 0 < len(lost) < 20_000
+    assert max(lost) - min(lost) == len(lost) - 1, "only the broker's own loss, one stretch, is missing"
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_sigterm_reports_exactly_what_the_topic_holds(broker: Broker, processes: int) -> None:
+    """A stopped run flushes, and its exit line is the topic's count."""
+    topic = broker.new_topic()
+    where = ["--sink", "kafka", "--bootstrap", broker.bootstrap, "--topic", topic, "--processes", str(processes)]
+    what = ["--keys", "1000", "--rate", "max", "--progress", "0.1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "generator", "run", *where, *what],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        while b"acknowledged 0 " in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=30)
+    counted = re.match(rb"acknowledged (\d+) of (\d+) events", output)
+    assert counted, errors
+    assert process.returncode == 0
+    assert int(counted[1]) == int(counted[2]) == len(broker.read(topic)) > 0
+
+
+def test_stop_while_the_broker_is_away_counts_only_the_acknowledged(broker: Broker) -> None:
+    """Asked to stop during an outage, the run ends within seconds and says what is uncertain."""
+    topic = broker.new_topic()
+    stop = Stop()
+    run = Run(broker, topic, stop=stop)
+    try:
+        assert run.flowing.wait(30)
+        broker.kill()
+        stop.request()
+        report = run.report(15)
+    finally:
+        stop.request()
+        broker.start()
+    found = set(identifiers(broker.read(topic)))
+    assert 0 < report.acknowledged <= len(found) <= report.sent
+    assert report.complete or "may or may not have arrived" in str(report)
+
+
+def test_missing_topic_is_an_error_unless_creation_is_asked_for(broker: Broker) -> None:
+    """Nothing is created by accident; asked for, the topic has its partitions, and a second run accepts it."""
+    stream = StreamSettings(keys=10, events=10)
+    with pytest.raises(SinkError, match=r"topic: 'nowhere' does not exist .* --create-topic"):
+        run_stream(stream, Target(sink="kafka", bootstrap=broker.bootstrap, topic="nowhere"))
+    target = Target(sink="kafka", bootstrap=broker.bootstrap, topic="made-here", create_partitions=5)
+    assert run_stream(stream, target).acknowledged == 10
+    assert run_stream(stream, target).acknowledged == 10
+    assert len(broker.read("made-here")) == 20
+    assert broker.partitions("made-here") == 5
+
+
+def test_absent_broker_is_named() -> None:
+    """An address where nobody listens is an error with the address in it."""
+    with pytest.raises(SinkError, match=r"bootstrap: no Kafka broker answers at 127\.0\.0\.1:9;"):
+        run_stream(StreamSettings(keys=1, events=1), Target(sink="kafka", bootstrap="127.0.0.1:9", topic="sales"))

@@ -1,0 +1,178 @@
+"""The command line, as its user runs it: sinks, errors before anything starts, reports, signals."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from generator import SCHEMA
+from generator.__main__ import main
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "generator"]
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """Run the command to its end."""
+    return subprocess.run([*COMMAND, *map(str, arguments)], cwd=ROOT, capture_output=True, check=False, timeout=60)
+
+
+def acknowledged(output: bytes) -> int:
+    """The count in the exit line."""
+    found = re.search(rb"^acknowledged (\d+) of \d+ events", output, re.MULTILINE)
+    assert found, output
+    return int(found[1])
+
+
+def test_json_file_holds_what_the_report_says(tmp_path: Path) -> None:
+    """One event a line, as many as acknowledged."""
+    path = tmp_path / "events.json"
+    done = run("run", "--sink", "json", "--path", path, "--keys", "100", "--events", "70000")
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    assert done.returncode == 0
+    assert len(events) == acknowledged(done.stdout) == 70_000
+    assert all(1 <= event["product_id"] <= 100 for event in events)
+
+
+def test_simulated_hour_takes_seconds_and_repeats_to_the_byte(tmp_path: Path) -> None:
+    """An hour of stream is made without waiting; the same seed gives the same file, another seed another."""
+    hour = ["run", "--sink", "json", "--keys", "1000", "--rate", "100", "--duration", "3600", "--simulate"]
+    texts = []
+    for index, seed in enumerate(("1", "1", "2")):
+        path = tmp_path / f"{index}.json"
+        began = time.monotonic()
+        assert run(*hour, "--seed", seed, "--path", path).returncode == 0
+        assert time.monotonic() - began < 30
+        texts.append(path.read_bytes())
+    assert texts[0] == texts[1] != texts[2]
+    times = [json.loads(line)["sold_at"] for line in texts[0].splitlines()]
+    assert times == sorted(times)
+    assert times[0].startswith("2026-01-01T00:00")
+    assert times[-1].startswith("2026-01-01T00:59:5")
+
+
+def test_parquet_file_has_the_schema(tmp_path: Path) -> None:
+    """The columns of the one schema, as many rows as acknowledged."""
+    path = tmp_path / "events.parquet"
+    done = run("run", "--sink", "parquet", "--path", path, "--keys", "100", "--events", "70000")
+    table = pq.read_table(path)
+    assert table.schema.equals(SCHEMA)
+    assert table.num_rows == acknowledged(done.stdout) == 70_000
+    assert table["event_id"].combine_chunks().unique().__len__() == 70_000
+
+
+def test_standard_output_carries_events_only() -> None:
+    """Standard output is JSON to the last line; the report goes to standard error."""
+    done = run("run", "--sink", "stdout", "--keys", "100", "--events", "1000")
+    assert all(list(json.loads(line)) == SCHEMA.names for line in done.stdout.splitlines())
+    assert len(done.stdout.splitlines()) == acknowledged(done.stderr) == 1000
+
+
+def test_processes_report_as_one() -> None:
+    """Three processes, one exact line."""
+    done = run("run", "--sink", "none", "--keys", "100", "--events", "1000001", "--processes", "3")
+    assert acknowledged(done.stdout) == 1_000_001
+    assert done.stdout.count(b"\n") == 1
+
+
+def test_paced_stream_takes_its_time_and_tells_progress() -> None:
+    """Two seconds at 3000 events a second take two seconds; progress names rate, counts and lag."""
+    pace = ["--rate", "3000", "--burstiness", "1", "--duration", "2", "--progress", "0.5"]
+    began = time.monotonic()
+    done = run("run", "--sink", "none", "--keys", "100", *pace)
+    assert time.monotonic() - began > 2
+    assert acknowledged(done.stdout) == pytest.approx(6000, rel=0.06)
+    line = done.stderr.splitlines()[1].decode()
+    assert re.fullmatch(r" *[\d.]+ s  [\d,]+/s  sent [\d,]+  acknowledged [\d,]+  behind schedule [\d.]+ s", line)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("processes", [1, 2])
+def test_signal_ends_the_stream_with_an_exact_report(tmp_path: Path, number: signal.Signals, processes: int) -> None:
+    """Ctrl-C and SIGTERM end an endless stream; what is reported is what is there."""
+    path = tmp_path / "events.json"
+    sink = ["--sink", "json", "--path", str(path)] if processes == 1 else ["--sink", "none", "--processes", "2"]
+    options = ["--keys", "100", "--rate", "2000", "--progress", "0.1"]
+    with subprocess.Popen(
+        [*COMMAND, "run", *sink, *options], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        while b"acknowledged 0 " in process.stderr.readline():
+            pass
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert acknowledged(output) > 0
+    if processes == 1:
+        assert acknowledged(output) == len(path.read_bytes().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["--keys", "0"], "keys"),
+        (["--keys", "10", "--exponent", "-1"], "exponent"),
+        (["--keys", "10", "--seed", "-1"], "seed"),
+        (["--keys", "10", "--rate", "-5"], "rate"),
+        (["--keys", "10", "--rate", "nan"], "rate"),
+        (["--keys", "10", "--burstiness", "0.5"], "burstiness"),
+        (["--keys", "10", "--sources", "0"], "sources"),
+        (["--keys", "10", "--active", "5"], "silent"),
+        (["--keys", "10", "--events", "-1"], "events"),
+        (["--keys", "10", "--duration", "-1"], "duration"),
+        (["--keys", "10", "--drift", "steps"], "drift_every"),
+        (["--keys", "10", "--drift-every", "5"], "drift_every"),
+        (["--keys", "10", "--drift", "windows", "--drift-every", "5", "--windows", "11"], "windows"),
+        (["--keys", "10", "--absent", "1.5"], "absent"),
+        (["--keys", "10", "--malformed", "-0.1"], "malformed"),
+        (["--keys", "10", "--simulate", "--events", "5"], "rate"),
+        (["--keys", "10", "--simulate", "--rate", "5"], "duration or events"),
+        (["--keys", "10", "--simulate", "2026-01-01T00:00:00", "--rate", "5", "--events", "1"], "simulated_from"),
+        (["--keys", "10", "--processes", "2"], "processes"),
+        (["--keys", "10", "--topic", "sales"], "topic"),
+        (["--keys", "10", "--create-topic"], "partitions"),
+        (["--keys", "10", "--create-topic", "--partitions", "2"], "partitions"),
+    ],
+)
+def test_bad_parameter_is_named_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], names: str
+) -> None:
+    """One line names the parameter and the rule; no file is made."""
+    path = tmp_path / "events.json"
+    limit = [] if "--simulate" in options else ["--events", "5"]  # should the check fail to fail
+    assert main(["run", "--sink", "json", "--path", str(path), *limit, *options]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: ")
+    assert names in message.split(":")[1] or names in message.split(":")[2]
+    assert message.count("\n") == 1
+    assert not path.exists()
+
+
+def test_parquet_refuses_malformed_events(tmp_path: Path) -> None:
+    """A malformed event has no columns."""
+    path = tmp_path / "events.parquet"
+    done = run("run", "--sink", "parquet", "--path", path, "--keys", "10", "--events", "5", "--malformed", "0.1")
+    assert done.returncode == 2
+    assert b"malformed" in done.stderr
+    assert not path.exists()
+
+
+def test_file_that_cannot_be_written_is_an_error_with_a_report(tmp_path: Path) -> None:
+    """A missing folder is named."""
+    done = run("run", "--sink", "json", "--path", tmp_path / "missing" / "x.json", "--keys", "10", "--events", "5")
+    assert done.returncode == 1
+    assert b"missing" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_package_imports_neither_spark_nor_airflow() -> None:
+    """The generator stands alone."""
+    look = "import sys, generator, generator.kafka_sink; print([m for m in ('pyspark', 'airflow') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", look], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout == b"[]\n"
