@@ -1,0 +1,1 @@
+"""Semi-stream joins."""

@@ -1,0 +1,75 @@
+"""Arrow arrays as numpy views of their buffers, and back, without copying."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+
+def is_variable_width(kind: pa.DataType) -> bool:
+    """Tell whether values are byte strings of different lengths."""
+    return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind))
+
+
+def variable_width(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """View a string or binary column as (offsets, bytes); a null has no bytes."""
+    _, offsets_buffer, data_buffer = column.buffers()
+    wide = pat.is_large_string(column.type) or pat.is_large_binary(column.type)
+    if offsets_buffer is None or len(column) == 0:
+        return np.zeros(len(column) + 1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    offsets = np.frombuffer(offsets_buffer, dtype=np.int64 if wide else np.int32)
+    offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    data = np.empty(0, dtype=np.uint8) if data_buffer is None else np.frombuffer(data_buffer, dtype=np.uint8)
+    return offsets, data
+
+
+def fixed_width_dtype(kind: pa.DataType) -> np.dtype:
+    """Name the numpy type that moves values of `kind` as they are; booleans move as bytes."""
+    if pat.is_boolean(kind):
+        return np.dtype(np.uint8)
+    try:
+        width = kind.bit_width // 8
+    except ValueError:
+        raise ValueError(
+            f"column type must be of fixed width, string or binary, got {kind}: cast or drop the column"
+        ) from None
+    return np.dtype(f"u{width}") if width in {1, 2, 4, 8} else np.dtype(f"V{width}")
+
+
+def fixed_width(column: pa.Array, dtype: np.dtype) -> np.ndarray:
+    """View a column of fixed width as a numpy array of `dtype`."""
+    if pat.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    return np.frombuffer(column.buffers()[1], dtype=dtype)[column.offset : column.offset + len(column)]
+
+
+def validity(column: pa.Array) -> np.ndarray:
+    """Tell for each value whether it is not null."""
+    valid: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def from_fixed_width(kind: pa.DataType, values: np.ndarray, valid: np.ndarray | None) -> pa.Array:
+    """Wrap values as an Arrow array."""
+    if pat.is_boolean(kind):
+        return pa.Array.from_buffers(pa.uint8(), len(values), [_bitmap(valid), pa.py_buffer(values)]).cast(kind)
+    return pa.Array.from_buffers(kind, len(values), [_bitmap(valid), pa.py_buffer(values)])
+
+
+def from_variable_width(kind: pa.DataType, offsets: np.ndarray, data: np.ndarray, valid: np.ndarray | None) -> pa.Array:
+    """Wrap byte strings as an Arrow array; `offsets` are int64."""
+    if not (pat.is_large_string(kind) or pat.is_large_binary(kind)):
+        offsets = offsets.astype(np.int32)
+    buffers = [_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
+
+
+def take(columns: Sequence[pa.Array], rows: np.ndarray) -> list[pa.Array]:
+    """Gather rows of each column."""
+    indices = pa.array(rows)
+    return [column.take(indices) for column in columns]
+
+
+def _bitmap(valid: np.ndarray | None) -> pa.Buffer | None:
+    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -1,0 +1,214 @@
+"""What all joins share: parts, memory, and the loop that feeds them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from spark_apps.semistream import arrow
+from spark_apps.semistream.disk_buffer import DiskBuffer
+from spark_apps.semistream.front_stage import FrontStage
+from spark_apps.semistream.keys import KeyCodec
+from spark_apps.semistream.memory_split import Needs, Shares, split_memory
+from spark_apps.semistream.output import Output, PageRows, PairOutput, RowOutput
+from spark_apps.semistream.relation.base import Page, Relation
+from spark_apps.semistream.stream_buffer import StreamBuffer
+from spark_apps.semistream.waiting_tuples import WaitingTuples
+
+_HITS_A_MISS = 64  # how far to look ahead in the stream buffer for each tuple that may wait
+
+
+class SemiStreamJoin(ABC):
+    """Joins a stream S with a relation R within a budget of memory.
+
+    Args:
+        relation: master data R.
+        stream: schema of the stream's batches.
+        on: key columns of the stream, in the order of the relation's key.
+        memory: budget in bytes. All large arrays are allocated here, once.
+        how: "inner", or "left" to keep stream tuples that match nothing.
+        columns: columns of R to add; all but its key when left out.
+        shares: how the memory is divided.
+        output: "rows" for Arrow record batches, "pairs" for numbers of stream tuples and positions in R only.
+    """
+
+    needs: ClassVar[Needs] = Needs()
+    unique_key: ClassVar[bool] = True  # the algorithm needs at most one master row a key
+
+    def __init__(
+        self,
+        relation: Relation,
+        stream: pa.Schema,
+        on: str | Sequence[str],
+        memory: int,
+        *,
+        how: Literal["inner", "left"] = "inner",
+        columns: Sequence[str] | None = None,
+        shares: Shares | None = None,
+        output: Literal["rows", "pairs"] = "rows",
+    ) -> None:
+        self.relation = relation
+        self.stream = stream
+        self.on = (on,) if isinstance(on, str) else tuple(on)
+        master = self._check(how, columns, output)
+        kept = [name for name in relation.key if name not in master.names and not relation.codec.exact]
+        cached = pa.schema([*master, *(relation.schema.field(name) for name in kept)])
+        self.memory = memory
+        self.split = split_memory(memory, shares or Shares(), self._needs(), relation, stream, cached)
+        codec = KeyCodec([stream.field(name).type for name in self.on])
+        codec.check_same(relation.codec)
+        self.stream_buffer = StreamBuffer(codec, self.on, self.split.buffer_bytes, self.split.chunk_rows)
+        self.waiting = WaitingTuples(stream, self.split.waiting_slots, self.split.waiting_blocks)
+        self.front_stage = FrontStage(
+            cached, self.split.cache_slots, self.split.cache_blocks, self.split.absent_slots, self.split.chunk_rows
+        )
+        self.disk_buffer = DiskBuffer(relation)
+        outer = how == "left"
+        self._output: Output = RowOutput(stream, master, outer=outer) if output == "rows" else PairOutput(outer=outer)
+        self._columns = master.names
+        self._found_slots = np.empty(self.split.chunk_rows, dtype=np.int32)
+        self._found_rows = np.empty(self.split.chunk_rows, dtype=np.int32)
+
+    # --- what a caller does ---
+
+    def feed(self, batch: pa.RecordBatch) -> list[Any]:
+        """Take stream tuples in and give what was joined meanwhile; up to h_S tuples stay waiting."""
+        joined: list[Any] = []
+        for piece in self.stream_buffer.pieces(self._check_batch(batch)):
+            self.stream_buffer.put(piece)
+            self._stream_phase()
+            while len(self.stream_buffer):
+                self._disk_phase()
+                if self._enough_room():
+                    self._stream_phase()
+            joined += self._output.take_all()
+        return joined
+
+    def offer(self, batch: pa.RecordBatch) -> None:
+        """Put stream tuples into the stream buffer; `step` joins them."""
+        self.stream_buffer.put(self._check_batch(batch))
+
+    def step(self) -> list[Any]:
+        """Do one iteration of the algorithm's loop and give what it joined."""
+        self._stream_phase()
+        if self.pending:
+            self._disk_phase()
+        return self._output.take_all()
+
+    def finish(self) -> list[Any]:
+        """Join everything that waits, as when the stream pauses or ends; the join can be fed again."""
+        joined: list[Any] = []
+        while self.pending or len(self.stream_buffer):
+            joined += self.step()
+        return joined
+
+    @property
+    def pending(self) -> int:
+        """Count the stream tuples that were read and are not joined yet."""
+        return len(self.waiting)
+
+    def memory_used(self) -> int:
+        """Count the bytes of all parts, buffers at their full size."""
+        return (
+            self.stream_buffer.capacity
+            + self.waiting.nbytes
+            + self.front_stage.nbytes
+            + self.disk_buffer.nbytes
+            + self._found_slots.nbytes
+            + self._found_rows.nbytes
+        )
+
+    # --- what an algorithm does ---
+
+    @abstractmethod
+    def _stream_phase(self) -> None:
+        """Read stream tuples, until the stream buffer is empty or there is no room for more."""
+
+    @abstractmethod
+    def _disk_phase(self) -> None:
+        """Read a page of R and join it with the tuples that wait."""
+
+    def _enough_room(self) -> bool:
+        """Tell whether so much room was made that the stream phase is worth its fixed cost."""
+        return self.waiting.free >= self.waiting.slots // 16
+
+    def _needs(self) -> Needs:
+        return self.needs
+
+    # --- what algorithms have in common ---
+
+    def _probe_front_stage(self, room: int) -> int:
+        """Join the head of the stream buffer with H_R, put up to `room` tuples that miss into H_S and Q.
+
+        This is 003's algorithm 3. Tuples without a key match nothing. Gives how many tuples were read.
+        """
+        chunk = self.stream_buffer.head(most=_HITS_A_MISS * room + _HITS_A_MISS)
+        needed = self.waiting.rows.blocks_needed(chunk.rows)
+        free = self.waiting.rows.free_blocks
+
+        def confirm(rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
+            keys = arrow.take([chunk.rows.column(name) for name in self.on], rows)
+            return KeyCodec.equal(keys, self.front_stage.cache.rows.take_columns(self.relation.key, slots))
+
+        read, hits, slots, unmatched, misses = self.front_stage.probe(
+            chunk, room, needed, free, None if self.relation.codec.exact else confirm
+        )
+        self._output.joined(chunk, hits, self.front_stage.cache.rows, slots)
+        self._output.unmatched(chunk, unmatched)
+        self.waiting.insert(chunk.rows, misses, chunk.keys[misses], chunk.first + misses)
+        self.stream_buffer.drop(read)
+        if read == 0 and not len(self.waiting) and len(needed) and needed[0] > free:
+            raise ValueError(
+                f"a stream tuple's strings must fit into {free} blocks of memory, they take {needed[0]}: "
+                "raise memory, or string_bytes of the shares"
+            )
+        return read
+
+    def _confirmed(self, page: Page, slots: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Leave out matches whose real keys differ; there are none when 64-bit keys are exact."""
+        if self.relation.codec.exact:
+            return slots, rows
+        keys = arrow.take([page.rows.column(name) for name in self.relation.key], rows)
+        same = KeyCodec.equal(self.waiting.rows.take_columns(self.on, slots), keys)
+        return slots[same], rows[same]
+
+    def _output_rows(self, page: Page) -> PageRows:
+        """Show the page's columns that the output has."""
+        return PageRows(page, self._columns)
+
+    def _check(self, how: str, columns: Sequence[str] | None, output: str) -> pa.Schema:
+        """Check parameters that do not concern memory, and give the master columns of the output."""
+        if how not in {"inner", "left"}:
+            raise ValueError(f'how must be "inner" or "left", got {how!r}: choose one of them')
+        if output not in {"rows", "pairs"}:
+            raise ValueError(f'output must be "rows" or "pairs", got {output!r}: choose one of them')
+        missing = [name for name in self.on if name not in self.stream.names]
+        if missing or len(self.on) != len(self.relation.key):
+            raise ValueError(
+                f"on must name {len(self.relation.key)} columns of the stream {self.stream.names}, "
+                f"got {list(self.on)}: name one for each key column of the relation {list(self.relation.key)}"
+            )
+        if self.unique_key and not self.relation.unique:
+            raise ValueError(
+                f"the relation's key {list(self.relation.key)} must be unique for {type(self).__name__}, it is not: "
+                "use MeshJoin, or a key that is unique"
+            )
+        names = [n for n in self.relation.schema.names if n not in self.relation.key] if columns is None else columns
+        unknown = [name for name in names if name not in self.relation.schema.names]
+        clashes = [name for name in names if name in self.stream.names]
+        if unknown or clashes:
+            raise ValueError(
+                f"columns must be of the relation {self.relation.schema.names} and not of the stream, "
+                f"got {unknown + clashes}: name the columns to add, or rename the stream's"
+            )
+        return pa.schema([self.relation.schema.field(name) for name in names])
+
+    def _check_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not batch.schema.equals(self.stream):
+            raise ValueError(
+                f"batch must have the stream's schema {self.stream.names}, got {batch.schema.names}: "
+                "select and cast its columns"
+            )
+        return batch

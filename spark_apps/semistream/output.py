@@ -1,0 +1,101 @@
+"""What a join gives: joined rows as Arrow, or pairs of numbers only."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from spark_apps.semistream import arrow
+from spark_apps.semistream.relation.base import Page
+
+
+class Rows(Protocol):
+    """Rows that can be gathered: a chunk of the stream, waiting tuples, a page, cached tuples."""
+
+    def take(self, rows: np.ndarray) -> list[pa.Array]:
+        """Gather rows as Arrow columns."""
+
+    def identify(self, rows: np.ndarray) -> np.ndarray:
+        """Give the rows' numbers in their stream or relation."""
+
+
+class Output(Protocol):
+    """Collects matches until they are taken."""
+
+    def joined(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray) -> None:
+        """Add stream tuples with the master row of each."""
+
+    def unmatched(self, stream: Rows, tuples: np.ndarray) -> None:
+        """Add stream tuples that no master row matches."""
+
+    def take_all(self) -> list[Any]:
+        """Give what was collected and start anew."""
+
+
+class RowOutput:
+    """Joined rows: the stream's columns, then the master's; nulls where nothing matches a left-outer join's tuple."""
+
+    def __init__(self, stream: pa.Schema, master: pa.Schema, *, outer: bool) -> None:
+        fields = [pa.field(f.name, f.type, nullable=True, metadata=f.metadata) if outer else f for f in master]
+        self.schema = pa.schema([*stream, *fields])
+        self._master = master
+        self._outer = outer
+        self._batches: list[pa.RecordBatch] = []
+
+    def joined(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray) -> None:
+        """Add stream tuples with the master row of each."""
+        if len(tuples):
+            self._add([*stream.take(tuples), *master.take(rows)[: len(self._master)]])
+
+    def unmatched(self, stream: Rows, tuples: np.ndarray) -> None:
+        """Add stream tuples that no master row matches."""
+        if self._outer and len(tuples):
+            self._add([*stream.take(tuples), *(pa.nulls(len(tuples), field.type) for field in self._master)])
+
+    def take_all(self) -> list[pa.RecordBatch]:
+        """Give what was collected and start anew."""
+        batches, self._batches = self._batches, []
+        return batches
+
+    def _add(self, columns: Sequence[pa.Array]) -> None:
+        self._batches.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+
+
+class PairOutput:
+    """Pairs of arrays: numbers of stream tuples and positions of their master rows, -1 where nothing matches."""
+
+    def __init__(self, *, outer: bool) -> None:
+        self._outer = outer
+        self._pairs: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def joined(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray) -> None:
+        """Add stream tuples with the master row of each."""
+        if len(tuples):
+            self._pairs.append((stream.identify(tuples), master.identify(rows)))
+
+    def unmatched(self, stream: Rows, tuples: np.ndarray) -> None:
+        """Add stream tuples that no master row matches."""
+        if self._outer and len(tuples):
+            self._pairs.append((stream.identify(tuples), np.full(len(tuples), -1, dtype=np.int64)))
+
+    def take_all(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Give what was collected and start anew."""
+        pairs, self._pairs = self._pairs, []
+        return pairs
+
+
+class PageRows:
+    """Rows of a page, some of its columns."""
+
+    def __init__(self, page: Page, columns: Sequence[str]) -> None:
+        self._page = page
+        self._columns = columns
+
+    def take(self, rows: np.ndarray) -> list[pa.Array]:
+        """Gather rows as Arrow columns."""
+        return arrow.take([self._page.rows.column(name) for name in self._columns], rows)
+
+    def identify(self, rows: np.ndarray) -> np.ndarray:
+        """Give the rows' positions in R."""
+        return self._page.first + rows

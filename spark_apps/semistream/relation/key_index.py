@@ -1,0 +1,134 @@
+"""The index of R from 64-bit key to row position: a hash table with open addressing, in memory or in a mapped file.
+
+It consists of `PARTITIONS` tables of one size, chosen by the high bits of the hash, so that a writer can build one
+after the other in bounded memory. A key may occur more than once.
+"""
+
+import numpy as np
+
+from spark_apps.semistream.kernel import home, kernel, mix, tag
+
+PARTITIONS = 64
+_BITS = np.uint64(6)
+_SHIFT = np.uint64(58)
+_EMPTY = -1
+
+
+class KeyIndex:
+    """Positions by key, over arrays of `PARTITIONS` equal parts."""
+
+    def __init__(self, keys: np.ndarray, positions: np.ndarray) -> None:
+        self._keys = keys
+        self._positions = positions
+
+    @classmethod
+    def build(cls, keys: np.ndarray) -> "KeyIndex":
+        """Index the keys of all rows in memory."""
+        part = partition(keys)
+        size = part_size(int(np.bincount(part, minlength=PARTITIONS).max(initial=0)))
+        places, positions = np.zeros(size * PARTITIONS, dtype=np.int64), np.full(size * PARTITIONS, _EMPTY)
+        rows = np.arange(len(keys), dtype=np.int64)
+        for p in range(PARTITIONS):
+            span = slice(p * size, (p + 1) * size)
+            chosen = part == p
+            fill_part(keys[chosen], rows[chosen], places[span], positions[span])
+        return cls(places, positions)
+
+    def first(self, keys: np.ndarray) -> np.ndarray:
+        """Give the position of a row with each key, or -1."""
+        found = np.empty(len(keys), dtype=np.int64)
+        _first(keys, self._keys, self._positions, found)
+        return found
+
+    def all(self, key: int) -> np.ndarray:
+        """Give the positions of all rows with a key."""
+        return _all(key, self._keys, self._positions)
+
+    def repeated_keys(self) -> np.ndarray:
+        """List 64-bit keys that several rows share."""
+        return np.unique(_repeated_keys(self._keys, self._positions))
+
+
+def part_size(most: int) -> int:
+    """Give each part half as many places again as the fullest part has keys."""
+    return most + most // 2 + 8
+
+
+@kernel
+def partition(keys: np.ndarray) -> np.ndarray:
+    """Choose the part of the index each key belongs to."""
+    parts = np.empty(len(keys), dtype=np.int64)
+    for i in range(len(keys)):
+        parts[i] = np.int64(mix(keys[i]) >> _SHIFT)
+    return parts
+
+
+@kernel
+def fill_part(new_keys: np.ndarray, new_positions: np.ndarray, keys: np.ndarray, positions: np.ndarray) -> None:
+    """Put keys that belong to one part into its empty places."""
+    for i in range(len(new_keys)):
+        place = home(tag(mix(new_keys[i]) << _BITS), len(keys))
+        while positions[place] != _EMPTY:
+            place += 1
+            if place == len(keys):
+                place = 0
+        keys[place] = new_keys[i]
+        positions[place] = new_positions[i]
+
+
+@kernel
+def _first(wanted: np.ndarray, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> None:
+    size = len(keys) // PARTITIONS
+    for i in range(len(wanted)):
+        h = mix(wanted[i])
+        start = np.int64(h >> _SHIFT) * size
+        place = home(tag(h << _BITS), size)
+        found[i] = _EMPTY
+        while positions[start + place] != _EMPTY:
+            if keys[start + place] == wanted[i]:
+                found[i] = positions[start + place]
+                break
+            place += 1
+            if place == size:
+                place = 0
+
+
+@kernel
+def _all(key: int, keys: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    size = len(keys) // PARTITIONS
+    h = mix(key)
+    start = np.int64(h >> _SHIFT) * size
+    count = 0
+    for counting in (True, False):
+        if not counting:
+            found = np.empty(count, dtype=np.int64)
+            count = 0
+        place = home(tag(h << _BITS), size)
+        while positions[start + place] != _EMPTY:
+            if keys[start + place] == key:
+                if not counting:
+                    found[count] = positions[start + place]
+                count += 1
+            place += 1
+            if place == size:
+                place = 0
+    return found
+
+
+@kernel
+def _repeated_keys(keys: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Give every key that a search from its home meets before its own place, once for each further row."""
+    size = len(keys) // PARTITIONS
+    found = [np.int64(0) for _ in range(0)]
+    for i in range(len(keys)):
+        if positions[i] != _EMPTY:
+            start = i // size * size
+            place = home(tag(mix(keys[i]) << _BITS), size)
+            while start + place != i:
+                if keys[start + place] == keys[i]:
+                    found.append(keys[i])
+                    break
+                place += 1
+                if place == size:
+                    place = 0
+    return np.array(found, dtype=np.int64)

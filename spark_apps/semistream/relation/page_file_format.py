@@ -1,0 +1,76 @@
+"""How a page file is laid out.
+
+    magic | pages | index keys | index positions | page directory | footer | length and checksum of the footer | magic
+
+A page is one Arrow IPC message with `page_rows` consecutive rows and, where the key is no single integer, their
+fingerprints as one more column. Pages and index begin at multiples of `ALIGNMENT`, so that each can be read past the
+page cache. The directory has offset, length and checksum of each page; the footer, in JSON, says where all of it is.
+"""
+
+import base64
+import json
+import struct
+import zlib
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pyarrow as pa
+
+MAGIC = b"FRESHET1"
+ALIGNMENT = 4096
+FINGERPRINT = "__fingerprint"
+DIRECTORY = np.dtype([("offset", np.int64), ("length", np.int64), ("checksum", np.int64)])
+_TRAILER = struct.Struct("<QI8s")
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What a reader needs to know of the file."""
+
+    schema: str  # of the relation, as base64 of Arrow IPC
+    key: list[str]
+    row_count: int
+    page_rows: int
+    unique: bool
+    index_keys: int  # offsets in the file
+    index_positions: int
+    index_size: int  # places of the index
+    directory: int
+    directory_checksum: int
+
+    def to_bytes(self) -> bytes:
+        """Serialise the footer with its trailer."""
+        text = json.dumps(asdict(self)).encode()
+        return text + _TRAILER.pack(len(text), zlib.crc32(text), MAGIC)
+
+    @classmethod
+    def from_file(cls, content: memoryview, name: str) -> "Footer":
+        """Find the footer at the end of a file."""
+        problem = f"{name} must be a complete page file: build it again"
+        if len(content) < len(MAGIC) + _TRAILER.size or bytes(content[: len(MAGIC)]) != MAGIC:
+            raise ValueError(problem)
+        length, checksum, magic = _TRAILER.unpack(content[-_TRAILER.size :])
+        text = bytes(content[-_TRAILER.size - length : -_TRAILER.size])
+        if magic != MAGIC or zlib.crc32(text) != checksum:
+            raise ValueError(problem)
+        return cls(**json.loads(text))
+
+
+def schema_to_text(schema: pa.Schema) -> str:
+    """Serialise a schema."""
+    return base64.b64encode(schema.serialize()).decode()
+
+
+def schema_from_text(text: str) -> pa.Schema:
+    """Restore a schema."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+def stored_schema(schema: pa.Schema, *, exact: bool) -> pa.Schema:
+    """Add the column of fingerprints that pages have when keys are no single integer."""
+    return schema if exact else schema.append(pa.field(FINGERPRINT, pa.int64(), nullable=False))
+
+
+def aligned(offset: int) -> int:
+    """Give the next multiple of the alignment."""
+    return -(-offset // ALIGNMENT) * ALIGNMENT

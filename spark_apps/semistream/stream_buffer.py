@@ -1,0 +1,104 @@
+"""SB, the stream buffer: stream tuples that have arrived and have not been read by the join yet."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from spark_apps.semistream.keys import KeyCodec
+
+
+class Chunk(NamedTuple):
+    """Stream tuples in order of arrival."""
+
+    rows: pa.RecordBatch
+    keys: np.ndarray
+    valid: np.ndarray  # the tuple has a key: no key column is null
+    first: int  # number in the stream of the first tuple
+
+    def from_(self, start: int) -> "Chunk":
+        """Leave the first tuples out."""
+        return Chunk(self.rows.slice(start), self.keys[start:], self.valid[start:], self.first + start)
+
+    def up_to(self, stop: int) -> "Chunk":
+        """Keep the first tuples only."""
+        return Chunk(self.rows.slice(0, stop), self.keys[:stop], self.valid[:stop], self.first)
+
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of columns, keys and flags."""
+        return int(self.rows.nbytes) + self.keys.nbytes + self.valid.nbytes
+
+    def take(self, rows: np.ndarray) -> list[pa.Array]:
+        """Gather tuples as Arrow columns."""
+        if len(rows) == self.rows.num_rows:  # rows are distinct and in order: all of them
+            return list(self.rows.columns)
+        indices = pa.array(rows)
+        return [column.take(indices) for column in self.rows.columns]
+
+    def identify(self, rows: np.ndarray) -> np.ndarray:
+        """Give the tuples' numbers in the stream."""
+        return self.first + rows
+
+
+class StreamBuffer:
+    """A queue of chunks, bounded in bytes."""
+
+    def __init__(self, codec: KeyCodec, key: Sequence[str], capacity: int, chunk_rows: int) -> None:
+        self._codec = codec
+        self._key = key
+        self._chunks: deque[Chunk] = deque()
+        self._arrived = 0
+        self._waiting = 0
+        self.capacity = capacity
+        self.chunk_rows = chunk_rows
+
+    BYTES_PER_ROW = 9  # key and flag, beside the row itself
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    @property
+    def held_bytes(self) -> int:
+        """Count the bytes of the tuples in the buffer."""
+        return sum(chunk.nbytes for chunk in self._chunks)
+
+    def pieces(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Cut a batch into pieces that fit into an empty buffer; nothing is copied."""
+        pieces = []
+        start = 0
+        rows = self.chunk_rows
+        while start < batch.num_rows:
+            piece = batch.slice(start, rows)
+            while piece.num_rows > 1 and piece.nbytes + self.BYTES_PER_ROW * piece.num_rows > self.capacity:
+                rows = piece.num_rows // 2
+                piece = batch.slice(start, rows)
+            pieces.append(piece)
+            start += piece.num_rows
+        return pieces
+
+    def put(self, batch: pa.RecordBatch) -> None:
+        """Add tuples behind those that are in the buffer."""
+        keys, valid = self._codec.encode([batch.column(name) for name in self._key])
+        chunk = Chunk(batch, keys, valid, self._arrived)
+        if self._chunks and self.held_bytes + chunk.nbytes > self.capacity:
+            raise ValueError(
+                f"stream buffer of {self.capacity} bytes holds {self.held_bytes}, no room for {chunk.nbytes} more: "
+                "let the join take steps first, or give the stream buffer a larger share of memory"
+            )
+        self._arrived += batch.num_rows
+        self._waiting += batch.num_rows
+        self._chunks.append(chunk)
+
+    def head(self, most: int) -> Chunk:
+        """Show the tuples that are read next, at most `most` and `chunk_rows`."""
+        return self._chunks[0].up_to(min(most, self.chunk_rows))
+
+    def drop(self, count: int) -> None:
+        """Remove the first tuples of the head."""
+        self._waiting -= count
+        rest = self._chunks.popleft().from_(count)
+        if len(rest.keys):
+            self._chunks.appendleft(rest)

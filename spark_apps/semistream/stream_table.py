@@ -1,0 +1,211 @@
+"""H_S, the multi-hash table of stream tuples: one key, any number of tuples (000 section 4.1, 003 section 3.2).
+
+Each different key has one entry in an open-addressed table; the tuples of a key form a doubly linked list, so that a
+tuple is removed in constant time even when all wait for the same key. An entry packs 31 bits of the hash beside the
+slot of the list's first tuple: a master row without waiting tuples is dismissed by one memory access, and entries move
+without a look at their keys.
+"""
+
+import numpy as np
+
+from spark_apps.semistream.kernel import Integer, distance, home, kernel, mix, tag
+
+Cursor = tuple[int, int]  # key that is next, tuple of its list that is next
+Found = tuple[int, Cursor]
+START: Cursor = (0, -1)
+
+_BLOCK = 64
+_NONE = -1
+_SLOT = (1 << 32) - 1
+
+
+class StreamTable:
+    """Tuples by key. A tuple is known by the slot it lives in."""
+
+    def __init__(self, slots: int) -> None:
+        self.keys = np.zeros(slots, dtype=np.int64)
+        self._entries = np.full(2 * slots, _NONE, dtype=np.int64)
+        self._after = np.full(slots, _NONE, dtype=np.int32)
+        self._before = np.full(slots, _NONE, dtype=np.int32)
+
+    @staticmethod
+    def bytes_per_slot() -> int:
+        """Say what a tuple costs."""
+        return 8 + 2 * 8 + 4 + 4
+
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of all arrays."""
+        return self.keys.nbytes + self._entries.nbytes + self._after.nbytes + self._before.nbytes
+
+    def insert(self, slots: np.ndarray, keys: np.ndarray) -> None:
+        """Add tuples that live in `slots`."""
+        _insert(slots, keys, self.keys, self._entries, self._after, self._before)
+
+    def probe(self, keys: np.ndarray, cursor: Cursor, found_slots: np.ndarray, found_rows: np.ndarray) -> Found:
+        """Find the tuples of each master row's key, as many as there is room for in `found_slots`.
+
+        Goes on at `cursor`, which is `START` at first. Gives the number found and the cursor to go on from; its first
+        part is the number of keys when all are done.
+        """
+        found, row, slot = _probe(keys, *cursor, self.keys, self._entries, self._after, found_slots, found_rows)
+        return int(found), (int(row), int(slot))
+
+    def take(self, keys: np.ndarray, cursor: Cursor, found_slots: np.ndarray, found_rows: np.ndarray) -> Found:
+        """Find tuples as `probe` does, and remove them from the table."""
+        arrays = (self.keys, self._entries, self._after, self._before, found_slots, found_rows)
+        found, row = _take(keys, cursor[0], *arrays)
+        return found, (row, _NONE)
+
+    def delete(self, slots: np.ndarray) -> None:
+        """Remove tuples."""
+        _delete(slots, self.keys, self._entries, self._after, self._before)
+
+
+@kernel
+def _find(key: Integer, keys: np.ndarray, entries: np.ndarray) -> Integer:
+    """Give the entry of a key, or where it would be put as -place - 1."""
+    capacity = len(entries)
+    mark = tag(mix(key))
+    place = home(mark, capacity)
+    while True:
+        entry = entries[place]
+        if entry == _NONE:
+            return -place - 1
+        if entry >> 32 == mark and keys[entry & _SLOT] == key:
+            return place
+        place += 1
+        if place == capacity:
+            place = 0
+
+
+@kernel
+def _insert(
+    slots: np.ndarray,
+    new_keys: np.ndarray,
+    keys: np.ndarray,
+    entries: np.ndarray,
+    after: np.ndarray,
+    before: np.ndarray,
+) -> None:
+    for i in range(len(slots)):
+        slot = np.int64(slots[i])
+        key = new_keys[i]
+        keys[slot] = key
+        before[slot] = _NONE
+        place = _find(key, keys, entries)
+        if place < 0:
+            place = -place - 1
+            after[slot] = _NONE
+        else:
+            first = entries[place] & _SLOT
+            after[slot] = first
+            before[first] = slot
+        entries[place] = (tag(mix(key)) << 32) | slot
+
+
+@kernel
+def _probe(
+    page_keys: np.ndarray,
+    row: int,
+    slot: Integer,
+    keys: np.ndarray,
+    entries: np.ndarray,
+    after: np.ndarray,
+    found_slots: np.ndarray,
+    found_rows: np.ndarray,
+) -> tuple[int, int, Integer]:
+    found = 0
+    room = len(found_slots)
+    while row < len(page_keys):
+        if slot == _NONE:
+            place = _find(page_keys[row], keys, entries)
+            if place >= 0:
+                slot = entries[place] & _SLOT
+        while slot != _NONE:
+            if found == room:
+                return found, row, slot
+            found_slots[found] = slot
+            found_rows[found] = row
+            found += 1
+            slot = np.int64(after[slot])
+        row += 1
+    return found, row, slot
+
+
+@kernel
+def _take(
+    page_keys: np.ndarray,
+    row: int,
+    keys: np.ndarray,
+    entries: np.ndarray,
+    after: np.ndarray,
+    before: np.ndarray,
+    found_slots: np.ndarray,
+    found_rows: np.ndarray,
+) -> tuple[int, int]:
+    """Go through the keys in blocks: dismiss those whose home is empty first, so that memory accesses overlap."""
+    found = 0
+    room = len(found_slots)
+    capacity = len(entries)
+    likely = np.empty(_BLOCK, dtype=np.int64)
+    while row < len(page_keys):
+        stop = min(row + _BLOCK, len(page_keys))
+        count = 0
+        for i in range(row, stop):
+            likely[count] = i
+            count += entries[home(tag(mix(page_keys[i])), capacity)] != _NONE
+        for i in likely[:count]:
+            place = _find(page_keys[i], keys, entries)
+            if place < 0:
+                continue
+            slot = entries[place] & _SLOT
+            while slot != _NONE and found < room:
+                found_slots[found] = slot
+                found_rows[found] = i
+                found += 1
+                slot = np.int64(after[slot])
+            if slot != _NONE:  # no more room: what is left of the list stays
+                before[slot] = _NONE
+                entries[place] = (entries[place] & ~_SLOT) | slot
+                return found, i
+            _erase(place, entries)
+        row = stop
+    return found, row
+
+
+@kernel
+def _delete(slots: np.ndarray, keys: np.ndarray, entries: np.ndarray, after: np.ndarray, before: np.ndarray) -> None:
+    for i in range(len(slots)):
+        slot = slots[i]
+        following = after[slot]
+        leading = before[slot]
+        if following != _NONE:
+            before[following] = leading
+        if leading != _NONE:
+            after[leading] = following
+        else:
+            place = _find(keys[slot], keys, entries)
+            if following != _NONE:
+                entries[place] = (entries[place] & ~_SLOT) | following
+            else:
+                _erase(place, entries)
+
+
+@kernel
+def _erase(place: Integer, entries: np.ndarray) -> None:
+    """Empty a place and move later entries of the same run back, so that no search stops short of them."""
+    capacity = len(entries)
+    hole = place
+    while True:
+        place += 1
+        if place == capacity:
+            place = 0
+        entry = np.int64(entries[place])
+        if entry == _NONE:
+            break
+        wanted = home(entry >> 32, capacity)
+        if distance(wanted, place, capacity) >= distance(hole, place, capacity):
+            entries[hole] = entry
+            hole = place
+    entries[hole] = _NONE

@@ -1,0 +1,137 @@
+"""H_R, the part of R that is held in memory tuple by tuple, probed by the stream (003 section 3.1, 001 section 4.1)."""
+
+import numpy as np
+import pyarrow as pa
+
+from spark_apps.semistream.kernel import distance, home, kernel, mix, tag
+from spark_apps.semistream.row_store import RowStore
+
+NONE = -1
+_SLOT = (1 << 32) - 1
+
+
+class TupleCache:
+    """Master rows by key, at most one a key.
+
+    Attributes:
+        keys: 64-bit key of each slot.
+        entries: open-addressed table of hash tag and slot.
+        rows: the rows' columns, their ids being their positions in R.
+    """
+
+    def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int) -> None:
+        self.keys = np.zeros(slots, dtype=np.int64)
+        self.entries = np.full(2 * slots + 1, NONE, dtype=np.int64)
+        self.rows = RowStore(schema, slots, heap_blocks)
+        self._used = np.zeros(slots, dtype=np.bool_)
+        self.count = 0
+
+    @staticmethod
+    def bytes_per_slot(schema: pa.Schema) -> int:
+        """Say what a cached row costs, its strings not counted."""
+        return 8 + 2 * 8 + 1 + RowStore.bytes_per_slot(schema)
+
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of all arrays."""
+        return self.keys.nbytes + self.entries.nbytes + self._used.nbytes + self.rows.nbytes
+
+    @property
+    def slots(self) -> int:
+        """Say how many rows can be cached: h_R."""
+        return len(self.keys)
+
+    def put(self, rows: pa.RecordBatch, chosen: np.ndarray, keys: np.ndarray, first: int, slots: np.ndarray) -> None:
+        """Overwrite slots with chosen rows of a page that begins at position `first`; none of them is cached.
+
+        A row whose strings do not fit into the heap is left out: it is not worth two others.
+        """
+        overwritten = slots[self._used[slots]]
+        _delete(overwritten, self.keys, self.entries)
+        self.rows.free(overwritten)
+        self._used[overwritten] = False
+        needed = self.rows.blocks_needed(rows)
+        if len(needed):
+            fit = np.cumsum(needed[chosen]) <= self.rows.free_blocks
+            chosen, slots = chosen[fit], slots[fit]
+        self.rows.put(rows, chosen, slots, first + chosen)
+        _insert(slots, keys[chosen], self.keys, self.entries)
+        self._used[slots] = True
+        self.count += len(slots) - len(overwritten)
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether another row fits without one being overwritten."""
+        return self.count < self.slots and self.rows.free_blocks >= self.rows.heap_blocks // 16
+
+    def free_slots(self, count: int) -> np.ndarray:
+        """Give up to `count` slots that hold no row."""
+        return np.flatnonzero(~self._used)[:count]
+
+    def lacks(self, keys: np.ndarray) -> np.ndarray:
+        """Tell which keys are not cached."""
+        return _lacks(keys, self.keys, self.entries)
+
+
+@kernel
+def find(key: int, keys: np.ndarray, entries: np.ndarray) -> int:
+    """Give the slot of a key, or -1."""
+    mark = tag(mix(key))
+    place = home(mark, len(entries))
+    while True:
+        entry = entries[place]
+        if entry == NONE:
+            return NONE
+        if entry >> 32 == mark and keys[entry & _SLOT] == key:
+            return entry & _SLOT  # type: ignore[no-any-return]
+        place += 1
+        if place == len(entries):
+            place = 0
+
+
+@kernel
+def _lacks(wanted: np.ndarray, keys: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """Tell which keys are not cached."""
+    result = np.empty(len(wanted), dtype=np.bool_)
+    for i in range(len(wanted)):
+        result[i] = find(wanted[i], keys, entries) == NONE
+    return result
+
+
+@kernel
+def _insert(slots: np.ndarray, new_keys: np.ndarray, keys: np.ndarray, entries: np.ndarray) -> None:
+    """Add keys that are not cached, in slots that are free."""
+    for i in range(len(slots)):
+        mark = tag(mix(new_keys[i]))
+        place = home(mark, len(entries))
+        while entries[place] != NONE:
+            place += 1
+            if place == len(entries):
+                place = 0
+        entries[place] = (mark << 32) | np.int64(slots[i])
+        keys[slots[i]] = new_keys[i]
+
+
+@kernel
+def _delete(slots: np.ndarray, keys: np.ndarray, entries: np.ndarray) -> None:
+    """Remove the keys in slots; later entries of the same run move back."""
+    capacity = len(entries)
+    for slot in slots:
+        hole = home(tag(mix(keys[slot])), capacity)
+        while entries[hole] & _SLOT != slot:
+            hole += 1
+            if hole == capacity:
+                hole = 0
+        place = hole
+        while True:
+            place += 1
+            if place == capacity:
+                place = 0
+            entry = np.int64(entries[place])
+            if entry == NONE:
+                break
+            wanted = home(entry >> 32, capacity)
+            if distance(wanted, place, capacity) >= distance(hole, place, capacity):
+                entries[hole] = entry
+                hole = place
+        entries[hole] = NONE

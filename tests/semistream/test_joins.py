@@ -1,0 +1,128 @@
+"""Every join gives exactly the rows of a nested loop."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spark_apps.semistream import keys
+from spark_apps.semistream.joins import CHybridJoin, HybridJoin, SemiStreamJoin
+from spark_apps.semistream.relation import MemoryRelation
+from tests.naive import equal_keys, multiset, nested_loop_join
+from tests.semistream import cases
+
+Batches = list[pa.RecordBatch]
+
+
+def _join(join: SemiStreamJoin, stream: pa.Table, batch_rows: int = 61) -> Batches:
+    out: Batches = []
+    for batch in stream.to_batches(max_chunksize=batch_rows):
+        out += join.feed(batch)
+    return out + join.finish()
+
+
+def _relation(kind: str) -> MemoryRelation:
+    table = cases.master(kind, cases.master_numbers())
+    return MemoryRelation(table, [n for n in table.column_names if n.startswith("id_")], page_rows=8)
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("shape", cases.SHAPES)
+@pytest.mark.parametrize("kind", cases.KEY_KINDS)
+@pytest.mark.parametrize("algorithm", cases.JOINS)
+def test_equals_a_nested_loop(algorithm: type[SemiStreamJoin], kind: str, shape: str, how: str) -> None:
+    """The output is the oracle's as a multiset, for each algorithm, kind of key and shape of stream."""
+    relation = _relation(kind)
+    stream = cases.stream(kind, cases.SHAPES[shape](np.random.default_rng(3)))
+    on = [name.removeprefix("id_") for name in relation.key]
+    join = algorithm(relation, stream.schema, on, cases.MEMORY, how=how)  # type: ignore[arg-type]
+    assert multiset(_join(join, stream)) == cases.expected(kind, shape, 3, how)
+
+
+@pytest.mark.parametrize("algorithm", cases.JOINS)
+def test_takes_one_tuple_at_a_time(algorithm: type[SemiStreamJoin]) -> None:
+    """Batches of a single tuple give the same rows as large ones."""
+    relation = _relation("int64")
+    stream = cases.stream("int64", cases.SHAPES["skewed"](np.random.default_rng(4)))
+    join = algorithm(relation, stream.schema, "a", cases.MEMORY)
+    assert multiset(_join(join, stream, batch_rows=1)) == cases.expected("int64", "skewed", 4, "inner")
+
+
+@pytest.mark.parametrize("algorithm", cases.JOINS)
+def test_leaves_nothing_waiting_when_the_stream_pauses(algorithm: type[SemiStreamJoin]) -> None:
+    """After `finish` all tuples fed so far are joined, and the join goes on when the stream does."""
+    relation = _relation("string")
+    table = cases.master("string", cases.master_numbers())
+    stream = cases.stream("string", cases.SHAPES["null keys"](np.random.default_rng(5)))
+    join = algorithm(relation, stream.schema, "a", cases.MEMORY, how="left")
+    out: Batches = []
+    for batch in stream.to_batches(max_chunksize=100):
+        out += join.feed(batch)
+        out += join.finish()
+        assert join.pending == 0
+        fed = stream.slice(0, sum(b.num_rows for b in out))
+        expected = nested_loop_join(fed, table, equal_keys(["a"], ["id_a"]), cases.COLUMNS, outer=True)
+        assert multiset(out) == expected
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("kind", ["string", "two columns"])
+@pytest.mark.parametrize("algorithm", cases.JOINS)
+def test_is_exact_when_fingerprints_collide(
+    algorithm: type[SemiStreamJoin], kind: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fingerprint of three values only, so that most keys collide, changes nothing but the time taken."""
+    honest = keys.fingerprint
+    monkeypatch.setattr(keys, "fingerprint", lambda columns: honest(columns) % 3)
+    relation = _relation(kind)
+    stream = cases.stream(kind, cases.SHAPES["null keys"](np.random.default_rng(6)))
+    on = [name.removeprefix("id_") for name in relation.key]
+    join = algorithm(relation, stream.schema, on, 2 * cases.MEMORY, how=how)  # type: ignore[arg-type]
+    assert relation.unique
+    assert multiset(_join(join, stream)) == cases.expected(kind, "null keys", 6, how)
+
+
+@pytest.mark.parametrize("algorithm", cases.JOINS)
+def test_an_empty_relation_matches_nothing(algorithm: type[SemiStreamJoin]) -> None:
+    """Without master data every tuple comes out unmatched."""
+    relation = MemoryRelation(cases.master("int64", []), ["id_a"])
+    stream = cases.stream("int64", cases.SHAPES["uniform"](np.random.default_rng(8)))
+    join = algorithm(relation, stream.schema, "a", cases.MEMORY, how="left")
+    expected = nested_loop_join(
+        stream, cases.master("int64", []), equal_keys(["a"], ["id_a"]), cases.COLUMNS, outer=True
+    )
+    assert multiset(_join(join, stream)) == expected
+
+
+@pytest.mark.parametrize("algorithm", cases.JOINS)
+def test_pairs_name_the_rows_that_match(algorithm: type[SemiStreamJoin]) -> None:
+    """Pairs of numbers are those of the stream's tuples and of their master rows, -1 for none."""
+    numbers = cases.SHAPES["null keys"](np.random.default_rng(9))
+    relation = _relation("int32")
+    stream = cases.stream("int32", numbers)
+    join = algorithm(relation, stream.schema, "a", cases.MEMORY, how="left", output="pairs")
+    pairs = itertools.chain.from_iterable(zip(t.tolist(), p.tolist(), strict=True) for t, p in _join(join, stream))
+    position = {number: i for i, number in enumerate(cases.master_numbers())}
+    assert sorted(pairs) == [(i, position.get(number, -1)) for i, number in enumerate(numbers)]
+
+
+def test_a_flood_of_unknown_keys_reads_no_page() -> None:
+    """Keys that R does not have are dismissed by the index, and those seen before without it."""
+    relation = _relation("int64")
+    numbers = [1000 + i % 10 for i in range(2000)]
+    stream = cases.stream("int64", numbers)
+    join = CHybridJoin(relation, stream.schema, "a", 4 * cases.MEMORY, how="left")
+    _join(join, stream)
+    assert relation.counters.pages_read == 0
+    assert join.front_stage.known_absent > 1000
+
+
+def test_one_page_serves_all_tuples_that_wait_for_it() -> None:
+    """HYBRIDJOIN reads each of R's pages once when all tuples fit into H_S."""
+    relation = _relation("int64")
+    stream = cases.stream("int64", master_order := cases.master_numbers() * 5)
+    join = HybridJoin(relation, stream.schema, "a", 200_000)
+    out = _join(join, stream)
+    assert sum(batch.num_rows for batch in out) == len(master_order)
+    assert relation.counters.pages_read == relation.pages
