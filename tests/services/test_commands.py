@@ -79,7 +79,7 @@ def test_topic_prints_enriched_events_as_they_come_and_ends_on_ctrl_c(running: S
 def test_commands_before_anything_was_started_say_what_to_type(tmp_path: Path) -> None:
     """One line, not a traceback."""
     environment = {**os.environ, "FRESHET_STATE": str(tmp_path / "never")}
-    for command in ("status", "password", "down", "logs"):
+    for command in ("status", "password", "logs"):
         answer = make(command, env=environment)
         assert answer.returncode != 0
         assert "make up" in answer.stderr
