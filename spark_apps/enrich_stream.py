@@ -63,7 +63,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
             messages = batch.select("partition", "offset", "value").mapInArrow(
                 Enricher(source, snapshots, version), OUTPUT_SCHEMA
             )
-            target = {"kafka.bootstrap.servers": chosen.kafka_bootstrap, "topic": pipeline.sinks.topic}
+            target = {"kafka.bootstrap.servers": chosen.kafka_bootstrap, "topic": pipeline.enriched.topic}
             messages.write.format("kafka").options(**target).save()
 
         query = (

@@ -41,7 +41,7 @@ def estimate(chosen: Settings, pipeline: Pipeline) -> int:
     """Count the keys of the topic, store each one's share and return their number."""
     session = create_session(f"estimate_frequency {pipeline.name}")
     events = session.read.format("kafka").options(**kafka_options(chosen, pipeline.source.topic)).load()
-    key = f.get_json_object(f.col("value").cast("string"), f"$.{pipeline.master.key}").try_cast("bigint")
+    key = f.get_json_object(f.col("value").cast("string"), f"$.{pipeline.master.key[0]}").try_cast("bigint")
     counted = events.groupBy(key.alias("key")).count().where("key is not null").toArrow()
     total = sum(counted["count"].to_pylist())
     rows = [(row["key"], row["count"] / total) for row in counted.to_pylist()]

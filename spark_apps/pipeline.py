@@ -1,16 +1,18 @@
-"""A pipeline is one file in `pipelines/`: read and checked here."""
+"""A pipeline is one file in `pipelines/`: read and checked here. docs/pipelines.md says what each field means."""
 
 from __future__ import annotations
 
 import tomllib
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from services.settings import ROOT
 
 Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+FieldType = Literal["int64", "uint32", "uint64", "float64", "string", "uuid", "timestamp"]
+LEAST_MEMORY_MB = 8
 
 
 class PipelineError(Exception):
@@ -22,32 +24,50 @@ class _Section(BaseModel):
 
 
 class Source(_Section):
-    """The topic that events come from."""
+    """The topic that events come from, and the fields that an event must have."""
 
     topic: Topic
     partitions: Annotated[int, Field(ge=1, le=1000)]
+    fields: Annotated[dict[Identifier, FieldType], Field(min_length=1)]
 
 
 class Master(_Section):
-    """The table that events are enriched from."""
+    """The table that events are enriched from: its key, which events name, and the columns that they get."""
 
     table: Identifier
-    key: Identifier
+    key: Annotated[list[Identifier], Field(min_length=1)]
+    columns: Annotated[list[Identifier], Field(min_length=1)]
+    changed: Identifier
 
 
-class Sinks(_Section):
-    """Where enriched rows go besides the warehouse."""
+class Enriched(_Section):
+    """What an enriched row has: fields of the event, columns of the master row, and what is computed from them."""
 
-    topic: Topic
+    topic: Topic | None = None
+    columns: Annotated[list[Identifier], Field(min_length=1)]
+    computed: dict[Identifier, str] = {}
 
 
 class Pipeline(_Section):
     """One pipeline's file."""
 
     name: Identifier
+    memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB)]
     source: Source
     master: Master
-    sinks: Sinks
+    enriched: Enriched
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        fields = self.source.fields
+        if unknown := [name for name in self.master.key if name not in fields]:
+            raise ValueError(f"master.key must be fields of source.fields, got {unknown}")
+        if doubled := [name for name in self.master.columns if name in fields]:
+            raise ValueError(f"master.columns must not have the name of a field of source.fields, got {doubled}")
+        known = {*fields, *self.master.columns}
+        if unknown := [name for name in self.enriched.columns if name not in known]:
+            raise ValueError(f"enriched.columns must be of source.fields or master.columns, got {unknown}")
+        return self
 
 
 def load_pipeline(name: str) -> Pipeline:
@@ -63,6 +83,8 @@ def load_pipeline(name: str) -> Pipeline:
     except ValidationError as error:
         problems = (
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}, got {problem['input']!r}"
+            if problem["loc"]
+            else str(problem["msg"]).removeprefix("Value error, ")
             for problem in error.errors()
         )
         raise PipelineError(f"{file.relative_to(ROOT)}: {'; '.join(problems)}") from error

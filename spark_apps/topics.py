@@ -22,7 +22,8 @@ def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
     """Make the pipeline's topics that are missing and return their names."""
     layout = {"num_partitions": pipeline.source.partitions}
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
-        missing = {pipeline.source.topic, pipeline.sinks.topic} - set(admin.list_topics())
+        wanted = {topic for topic in (pipeline.source.topic, pipeline.enriched.topic) if topic}
+        missing = wanted - set(admin.list_topics())
         if missing:
             admin.create_topics(dict.fromkeys(missing, layout), wait_for_metadata=True)
     return sorted(missing)

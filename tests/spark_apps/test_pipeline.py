@@ -26,7 +26,7 @@ def written(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_the_demos_pipeline_is_valid() -> None:
     """It names the demo's topics."""
     sales = load_pipeline("sales")
-    assert (sales.source.topic, sales.sinks.topic, sales.master.key) == ("sales", "sales.enriched", "product_id")
+    assert (sales.source.topic, sales.enriched.topic, sales.master.key) == ("sales", "sales.enriched", ["product_id"])
 
 
 def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
@@ -41,6 +41,11 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ("partitions = 4", "partitions = 0", r"source\.partitions: .*greater than or equal to 1, got 0"),
         ('topic = "sales"', 'topic = "a b"', r"source\.topic: .*match pattern .*got 'a b'"),
         ('table = "product"', 'tabel = "product"', r"master\.table: Field required.*master\.tabel: Extra inputs"),
+        ('key = ["product_id"]', 'key = ["sku"]', r"master\.key must be fields of source\.fields, got \['sku'\]"),
+        ('"product_key", "price_cents"]', '"quantity"]', r"must not have the name of a field .*got \['quantity'\]"),
+        ('"price_cents", "sold_at"]', '"prize", "sold_at"]', r"enriched\.columns must be of .*got \['prize'\]"),
+        ('quantity = "uint32"', 'quantity = "number"', r"source\.fields\.quantity: .*got 'number'"),
+        ("memory_mb = 64", "memory_mb = 1", r"memory_mb: .*greater than or equal to 8, got 1"),
         ('name = "sales"', "name = sales", r"pipelines/changed\.toml is not TOML"),
     ],
 )
