@@ -35,8 +35,7 @@ class Chunk(NamedTuple):
         """Gather tuples as Arrow columns."""
         if len(rows) == self.rows.num_rows:  # rows are distinct and in order: all of them
             return list(self.rows.columns)
-        indices = pa.array(rows)
-        return [column.take(indices) for column in self.rows.columns]
+        return list(self.rows.take(pa.array(rows)).columns)
 
     def identify(self, rows: np.ndarray) -> np.ndarray:
         """Give the tuples' numbers in the stream."""

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 
-from spark_apps.semistream import arrow
 from spark_apps.semistream.disk_buffer import DiskBuffer
 from spark_apps.semistream.front_stage import FrontStage
 from spark_apps.semistream.keys import KeyCodec
@@ -149,7 +148,7 @@ class SemiStreamJoin(ABC):
         free = self.waiting.rows.free_blocks
 
         def confirm(rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
-            keys = arrow.take([chunk.rows.column(name) for name in self.on], rows)
+            keys = chunk.rows.select(self.on).take(pa.array(rows)).columns
             return KeyCodec.equal(keys, self.front_stage.cache.rows.take_columns(self.relation.key, slots))
 
         read, hits, slots, unmatched, misses = self.front_stage.probe(
@@ -170,7 +169,7 @@ class SemiStreamJoin(ABC):
         """Leave out matches whose real keys differ; there are none when 64-bit keys are exact."""
         if self.relation.codec.exact:
             return slots, rows
-        keys = arrow.take([page.rows.column(name) for name in self.relation.key], rows)
+        keys = page.rows.select(self.relation.key).take(pa.array(rows)).columns
         same = KeyCodec.equal(self.waiting.rows.take_columns(self.on, slots), keys)
         return slots[same], rows[same]
 
