@@ -1,7 +1,7 @@
 """Rows kept in memory that was allocated once: stream tuples that wait in H_S, master rows cached in H_R.
 
 A row lives in a slot. Columns of one width are in one array, a row's values together. Strings and binaries are cut
-into blocks of `BLOCK` bytes in one heap all columns share, chained by `_next`; a block that is given back is used again.
+into blocks of `BLOCK` bytes in one heap all columns share, chained by `_next`; free blocks are used again.
 """
 
 from collections.abc import Iterable

@@ -91,16 +91,13 @@ class SemiStreamJoin(ABC):
 
     def step(self) -> list[Any]:
         """Do one iteration of the algorithm's loop and give what it joined."""
-        self._stream_phase()
-        if self.pending:
-            self._disk_phase()
-        return self._output.take_all()
+        return self._iterate()
 
     def finish(self) -> list[Any]:
         """Join everything that waits, as when the stream pauses or ends; the join can be fed again."""
         joined: list[Any] = []
         while self.pending or len(self.stream_buffer):
-            joined += self.step()
+            joined += self._iterate()
         return joined
 
     @property
@@ -128,6 +125,12 @@ class SemiStreamJoin(ABC):
     @abstractmethod
     def _disk_phase(self) -> None:
         """Read a page of R and join it with the tuples that wait."""
+
+    def _iterate(self) -> list[Any]:
+        self._stream_phase()
+        if self.pending:
+            self._disk_phase()
+        return self._output.take_all()
 
     def _enough_room(self) -> bool:
         """Tell whether so much room was made that the stream phase is worth its fixed cost."""
