@@ -49,6 +49,7 @@ def warm_up(settings: StreamSettings) -> None:
 
 def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: Share, tag: int) -> None:
     """Fill the sink with this process' share of the stream, and close it."""
+    cpu_before = time.process_time_ns()
     try:
         if settings.simulated_from is not None:
             for chunk in timed_chunks(settings, share, settings.simulated_start_ms(), tag):
@@ -68,6 +69,7 @@ def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: 
                 _write_when_due(chunk, began, sink, tally, stop)
     finally:
         sink.close()
+        tally.cpu = (time.process_time_ns() - cpu_before) // 1000
 
 
 def _now_micros() -> int:
