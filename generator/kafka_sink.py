@@ -21,7 +21,7 @@ from generator.tally import Tally
 if TYPE_CHECKING:
     from kafka.producer.future import FutureRecordMetadata
 
-MAX_IN_FLIGHT = 5_000  # many more, and Python's garbage collector spends its time walking through them
+MAX_IN_FLIGHT = 2_500  # many more, and Python's garbage collector spends its time walking through them
 DELIVERY_SECONDS = 600  # the longest outage that is waited for
 STOP_SECONDS = 4  # after a request to stop; Airflow kills five seconds after SIGTERM
 _BOOTSTRAP_SECONDS = 5
@@ -76,6 +76,7 @@ class KafkaSink:
         self._tally = tally
         self._stop = stop
         self._producer = KafkaProducer(bootstrap_servers=bootstrap, **PRODUCER_SETTINGS)
+        self._producer.partitions_for(topic)  # so that the first event need not wait for metadata
         self._in_flight: deque[tuple[FutureRecordMetadata, bytes, bytes]] = deque()
 
     def write(self, events: Events) -> None:
