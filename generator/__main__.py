@@ -128,7 +128,7 @@ def _target(options: argparse.Namespace) -> Target:
 
 
 def _plot(options: argparse.Namespace) -> int:
-    from generator.plot import plot_bursts, plot_skew  # noqa: PLC0415 - matplotlib is slow to load
+    from generator.plot import plot_bursts, plot_skew
 
     names = ("keys", "exponent", "law", "seed", "rate", "burstiness", "sources")
     settings = StreamSettings(**{name: getattr(options, name) for name in names})
