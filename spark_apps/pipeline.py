@@ -8,10 +8,13 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from services.settings import ROOT
+from spark_apps.expressions import check_expression
 
 Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-FieldType = Literal["int64", "uint32", "uint64", "float64", "string", "uuid", "timestamp"]
+# What both SQL and Arrow can compute: names, numbers, + - * / and brackets.
+Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
+FieldType = Literal["int64", "uint32", "float64", "string", "uuid", "timestamp"]
 LEAST_MEMORY_MB = 8
 
 
@@ -45,7 +48,8 @@ class Enriched(_Section):
 
     topic: Topic | None = None
     columns: Annotated[list[Identifier], Field(min_length=1)]
-    computed: dict[Identifier, str] = {}
+    described_by: Identifier
+    computed: dict[Identifier, Expression] = {}
 
 
 class Pipeline(_Section):
@@ -67,6 +71,10 @@ class Pipeline(_Section):
         known = {*fields, *self.master.columns}
         if unknown := [name for name in self.enriched.columns if name not in known]:
             raise ValueError(f"enriched.columns must be of source.fields or master.columns, got {unknown}")
+        if self.enriched.described_by not in self.enriched.columns:
+            raise ValueError(f"enriched.described_by must be of enriched.columns, got {self.enriched.described_by!r}")
+        for name, expression in self.enriched.computed.items():
+            check_expression(expression, self.enriched.columns, f"enriched.computed.{name}")
         return self
 
 
