@@ -28,7 +28,7 @@ ROUNDS = 5
 KEYS = 10_000_000
 ARRAY_EVENTS = 10_000_000
 JSON_EVENTS = 2_000_000
-KAFKA_EVENTS = 60_000
+KAFKA_EVENTS = 120_000
 TOPIC_PARTITIONS = 4
 
 
@@ -145,7 +145,7 @@ def compare_in_kafka(bootstrap: str, topic: str) -> None:
     print(f"into Kafka, one process: {band([ours / bare for ours, bare in pairs])} of the bare producer (target 0.8)")
     print(f"  generator {band([ours for ours, _ in pairs], ' events/s')}")
     print(f"  bare      {band([bare for _, bare in pairs], ' events/s')}")
-    kafka = StreamSettings(keys=KEYS, events=3 * KAFKA_EVENTS, seed=1)
+    kafka = StreamSettings(keys=KEYS, events=2 * KAFKA_EVENTS, seed=1)
     arrays = StreamSettings(keys=KEYS, events=4 * ARRAY_EVENTS, seed=1)
     for name, settings, target in (
         ("into Kafka, whose broker shares the cores", kafka, {"sink": "kafka", "bootstrap": bootstrap, "topic": topic}),
