@@ -8,7 +8,7 @@ all, its events are in the topic twice, with the same event_id.
 
 import time
 from collections import deque
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka import KafkaAdminClient, KafkaProducer
@@ -55,20 +55,19 @@ _FATE_UNKNOWN = (
 def ensure_topic(bootstrap: str, topic: str, create_partitions: int | None) -> None:
     """Check that the topic is there; create it only when a number of partitions is given."""
     try:
-        admin = KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=_BOOTSTRAP_SECONDS * 1000)
+        with closing(
+            KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=_BOOTSTRAP_SECONDS * 1000)
+        ) as admin:
+            if topic in admin.list_topics():
+                return
+            if create_partitions is None:
+                raise SinkError(
+                    f"topic: {topic!r} does not exist at {bootstrap}; create it, or add --create-topic --partitions N"
+                )
+            with suppress(kafka_errors.TopicAlreadyExistsError):  # somebody else was faster
+                admin.create_topics({topic: {"num_partitions": create_partitions}}, wait_for_metadata=True)
     except kafka_errors.KafkaError as error:
-        raise SinkError(f"bootstrap: no Kafka broker answers at {bootstrap}; is it running? ({error})") from error
-    try:
-        if topic in admin.list_topics():
-            return
-        if create_partitions is None:
-            raise SinkError(
-                f"topic: {topic!r} does not exist at {bootstrap}; create it, or add --create-topic --partitions N"
-            )
-        with suppress(kafka_errors.TopicAlreadyExistsError):  # somebody else was faster
-            admin.create_topics({topic: {"num_partitions": create_partitions}}, wait_for_metadata=True)
-    finally:
-        admin.close()
+        raise SinkError(f"bootstrap: no Kafka broker serves us at {bootstrap}; is it running? ({error})") from error
 
 
 class _Slice(NamedTuple):
@@ -86,8 +85,11 @@ class KafkaSink:
         self._topic = topic
         self._tally = tally
         self._stop = stop
-        self._producer = KafkaProducer(bootstrap_servers=bootstrap, **PRODUCER_SETTINGS)
-        self._producer.partitions_for(topic)  # so that the first event need not wait for metadata
+        try:
+            self._producer = KafkaProducer(bootstrap_servers=bootstrap, **PRODUCER_SETTINGS)
+            self._producer.partitions_for(topic)  # so that the first event need not wait for metadata
+        except kafka_errors.KafkaError as error:
+            raise SinkError(f"bootstrap: no Kafka broker serves us at {bootstrap}; is it running? ({error})") from error
         self._in_flight: deque[_Slice] = deque()
         self._open_events = 0
 
