@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path  # noqa: TC003  # in a signature that a reader may evaluate
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from services.settings import ROOT
+from services.settings import settings
 from spark_apps.expressions import check_expression
 
 Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
@@ -78,16 +79,17 @@ class Pipeline(_Section):
         return self
 
 
-def load_pipeline(name: str) -> Pipeline:
-    """Read `pipelines/<name>.toml`."""
-    file = ROOT / "pipelines" / f"{name}.toml"
+def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
+    """Read `<name>.toml` in the folder of pipelines, by default the settings' one."""
+    file = (folder or settings().pipelines) / f"{name}.toml"
+    shown = f"{file.parent.name}/{file.name}"
     if not file.is_file():
         there = ", ".join(sorted(path.stem for path in file.parent.glob("*.toml")))
-        raise PipelineError(f"pipeline {name!r}: there is no {file.relative_to(ROOT)}; there are: {there}")
+        raise PipelineError(f"pipeline {name!r}: there is no {shown}; there are: {there}")
     try:
         return Pipeline.model_validate(tomllib.loads(file.read_text()))
     except tomllib.TOMLDecodeError as error:
-        raise PipelineError(f"{file.relative_to(ROOT)} is not TOML: {error}") from error
+        raise PipelineError(f"{shown} is not TOML: {error}") from error
     except ValidationError as error:
         problems = (
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}, got {problem['input']!r}"
@@ -95,4 +97,4 @@ def load_pipeline(name: str) -> Pipeline:
             else str(problem["msg"]).removeprefix("Value error, ")
             for problem in error.errors()
         )
-        raise PipelineError(f"{file.relative_to(ROOT)}: {'; '.join(problems)}") from error
+        raise PipelineError(f"{shown}: {'; '.join(problems)}") from error
