@@ -9,6 +9,7 @@ import argparse
 import signal
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from services.settings import Settings
-    from services.warehouse import Login
     from spark_apps.pipeline import Pipeline
 
 TRIGGER = "1 second"
 LOOK_SECONDS = 1
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
+MAY_PASS = (StreamingQueryException, pymysql.MySQLError, KafkaError)
 CANNOT_START = (
     SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshot.SnapshotError,
     pymysql.MySQLError, KafkaError,
@@ -59,30 +60,33 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     """Enrich the pipeline's stream, holding the right to do so; start it again after what may pass."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    stream = prepare(chosen, pipeline)
-    with Lease(stream.loader, pipeline.name) as lease:
+    prepare(chosen, pipeline)  # what cannot work at all is said before Spark starts
+    with Lease(login("loader", chosen), pipeline.name) as lease:
         session = create_session(f"enrich_stream {pipeline.name}")
         pause = FIRST_PAUSE_SECONDS
-        while not stop.is_set():
-            query = stream.start(session)
-            print(f"enrich_stream: pipeline {pipeline.name!r} runs", flush=True)
+        while not (stop.is_set() or lease.stop_requested()):
+            started = time.monotonic()
             try:
+                query = prepare(chosen, pipeline).start(session)
+                print(f"enrich_stream: pipeline {pipeline.name!r} runs", flush=True)
                 if watch(query, lease, stop):
                     break
-            except StreamingQueryException as failure:
-                pause = FIRST_PAUSE_SECONDS if query.recentProgress else min(2 * pause, LONGEST_PAUSE_SECONDS)
+            except MAY_PASS as failure:
+                ran_well = time.monotonic() - started > LONGEST_PAUSE_SECONDS
+                pause = FIRST_PAUSE_SECONDS if ran_well else min(2 * pause, LONGEST_PAUSE_SECONDS)
                 print(f"enrich_stream: {first_line(failure)}; goes on in {pause:.0f} s", flush=True)
                 stop.wait(pause)
-                stream = prepare(chosen, pipeline)
         session.stop()
 
 
 def watch(query: StreamingQuery, lease: Lease, stop: threading.Event) -> bool:
-    """Return when the query has stopped as asked, between two batches."""
-    while not query.awaitTermination(LOOK_SECONDS):
-        if (stop.is_set() or lease.stop_requested()) and not query.status["isTriggerActive"]:
-            query.stop()
-            return True
+    """Return when the query has stopped as asked, between two batches; it has ended in any case."""
+    try:
+        while not query.awaitTermination(LOOK_SECONDS):
+            if (stop.is_set() or lease.stop_requested()) and not query.status["isTriggerActive"]:
+                return True
+    finally:
+        query.stop()
     return False
 
 
@@ -100,11 +104,6 @@ class Stream:
     pipeline: Pipeline
     source: int
     marker: str
-
-    @property
-    def loader(self) -> Login:
-        """The account that rows are loaded with."""
-        return login("loader", self.chosen)
 
     def start(self, session: SparkSession) -> StreamingQuery:
         """Start the query where its checkpoint says that the last one ended."""

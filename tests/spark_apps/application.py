@@ -80,9 +80,10 @@ class Application:
         psutil.wait_procs(family, SECONDS)
 
     def terminate(self) -> int:
-        """Ask it to end and return its exit code."""
+        """Ask the driver program to end and return the exit code of the whole."""
         assert self._process
-        self._process.terminate()
+        (driver,) = (each for each in self.processes("enrich_stream.py") if each.name().startswith("python"))
+        driver.terminate()
         return self._process.wait(SECONDS)
 
     @property
