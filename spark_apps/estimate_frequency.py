@@ -42,7 +42,7 @@ def estimate(chosen: Settings, pipeline: Pipeline) -> int:
     session = create_session(f"estimate_frequency {pipeline.name}")
     events = session.read.format("kafka").options(**kafka_options(chosen, pipeline.source.topic)).load()
     key = f.get_json_object(f.col("value").cast("string"), f"$.{pipeline.master.key[0]}").try_cast("bigint")
-    counted = events.groupBy(key.alias("key")).count().where("key is not null").toArrow()
+    counted = events.groupBy(key.alias("key")).count().where("key >= 0").toArrow()
     total = sum(counted["count"].to_pylist())
     rows = [(row["key"], row["count"] / total) for row in counted.to_pylist()]
     with connect(login("loader", chosen)) as connection, connection.cursor() as cursor:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from airflow.sdk import BaseHook
 
+from services.settings import PREFIX
 from services.warehouse import Login
+
+
+def secret_variables() -> list[str]:
+    """Name the variables of this process' environment with secrets, which programs that it starts do not need."""
+    secret = ("AIRFLOW_CONN_", "AIRFLOW__", f"{PREFIX}AIRFLOW_")
+    return [name for name in os.environ if name.startswith(secret) or name.endswith("_PASSWORD")]
 
 
 class WarehouseHook(BaseHook):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from plugins.hooks.broker import BrokerHook
-from plugins.hooks.warehouse import WarehouseHook
+from plugins.hooks.warehouse import WarehouseHook, secret_variables
 from services.settings import PREFIX, ROOT, settings
 
 if TYPE_CHECKING:
@@ -62,8 +63,10 @@ class SparkApplicationOperator(SparkSubmitOperator):
             "MARIADB_PORT": str(loader.port),
             "DATABASE": loader.database or "",
             "LOADER_PASSWORD": loader.password,
+            "ASKED_BY": str(os.getpid()),  # were this process killed, the application would see it and stop
         }
         self.jars = ",".join(sorted(map(str, (settings().jars / "spark").glob("*.jar"))))
         hook = super()._get_hook()
-        hook._env_vars = {PREFIX + name: value for name, value in addresses.items()}  # noqa: SLF001  # kept out of templates
+        given = {PREFIX + name: value for name, value in addresses.items()}
+        hook._env_vars = {**dict.fromkeys(secret_variables(), ""), **given}  # noqa: SLF001  # kept out of templates
         return hook
