@@ -97,7 +97,9 @@ class Application:
             bootstrap_servers=self.running.kafka_bootstrap, linger_ms=20, max_request_size=16_000_000
         )
         with closing(producer):
-            futures = [producer.send(self.pipeline.source.topic, value) for value in values]
+            topic = self.pipeline.source.topic
+            # kafka-python wants a key beside a message without a value.
+            futures = [producer.send(topic, value, key=b"none" if value is None else None) for value in values]
             for future in futures:
                 future.get(SECONDS)
 
