@@ -19,8 +19,8 @@ class WaitingTuples:
 
     def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int) -> None:
         self.table = StreamTable(slots)
-        self.queue = StreamQueue(slots)
         self.rows = RowStore(schema, slots, heap_blocks)
+        self.queue = StreamQueue(self.rows.ids)
         self._free = np.arange(slots - 1, -1, -1, dtype=np.int32)
         self._free_count = slots
 
