@@ -2,7 +2,12 @@
 
 from airflow.sdk import DAG, Param
 
-from plugins.operators.warehouse import CreateTopicsOperator, LoadCatalogueOperator, MigrateOperator
+from plugins.operators.warehouse import (
+    CreateTablesOperator,
+    CreateTopicsOperator,
+    LoadCatalogueOperator,
+    MigrateOperator,
+)
 
 with DAG(
     "prepare_warehouse",
@@ -15,4 +20,7 @@ with DAG(
     },
 ):
     CreateTopicsOperator(task_id="create_topics", pipeline="sales")
-    MigrateOperator(task_id="migrate") >> LoadCatalogueOperator(task_id="load_catalogue", rows="{{ params.products }}")
+    MigrateOperator(task_id="migrate") >> [
+        CreateTablesOperator(task_id="create_tables", pipeline="sales"),
+        LoadCatalogueOperator(task_id="load_catalogue", rows="{{ params.products }}"),
+    ]

@@ -55,7 +55,8 @@ def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: 
             for chunk in timed_chunks(settings, share, settings.simulated_start_ms(), tag):
                 if stop.requested:
                     break
-                sink.write(chunk.events)
+                if len(chunk.events):
+                    sink.write(chunk.events)
         elif settings.rate is None:
             for events in unpaced_batches(settings, share, tag):
                 if stop.requested:

@@ -5,13 +5,13 @@ A version is complete or not there: it is written beside, synced, and renamed in
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow import ipc
 
 from services.warehouse import connect
+from spark_apps.semistream.relation.page_file import PageFile
+from spark_apps.semistream.relation.page_file_writer import write_page_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,13 +41,7 @@ def publish(reader: Login, folder: Path) -> tuple[int, int]:
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
     folder.mkdir(parents=True, exist_ok=True)
     version = (current_version(folder) or 0) + 1
-    half = folder / "next.half"
-    with half.open("wb") as file:
-        with ipc.new_file(file, SCHEMA) as writer:
-            writer.write_table(pa.table(columns, SCHEMA))
-        file.flush()
-        os.fsync(file.fileno())
-    half.replace(path_of(folder, version))
+    write_page_file(path_of(folder, version), SCHEMA, pa.table(columns, SCHEMA).to_batches(), ["product_id"])
     pointer = folder / "CURRENT.half"
     pointer.write_text(str(version))
     pointer.replace(folder / "CURRENT")
@@ -65,6 +59,15 @@ def path_of(folder: Path, version: int) -> Path:
     return folder / f"v{version:06d}.arrow"
 
 
+def current(folder: Path) -> Path:
+    """The file that readers should use."""
+    version = current_version(folder)
+    if version is None:
+        raise SnapshotError(f"no snapshot in {folder}. The Dag refresh_master_order publishes one.")
+    return path_of(folder, version)
+
+
 def read(folder: Path, version: int) -> pa.Table:
-    """Map a version into memory."""
-    return ipc.open_file(pa.memory_map(str(path_of(folder, version)))).read_all()
+    """Read a version whole."""
+    relation = PageFile(path_of(folder, version))
+    return pa.Table.from_batches([relation.read_page(page).rows for page in range(relation.pages)])
