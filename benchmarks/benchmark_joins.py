@@ -23,7 +23,7 @@ from spark_apps.semistream.memory_split import Shares
 from spark_apps.semistream.relation import PageFile, write_page_file
 
 ROWS = 2_000_000
-PAGE_ROWS = 2_000
+PAGE_ROWS = 8_000
 MEMORY = ROWS * ROW_BYTES // 10
 TUPLES = 2_000_000
 TURNS = 7

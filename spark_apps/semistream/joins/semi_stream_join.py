@@ -30,7 +30,11 @@ class SemiStreamJoin(ABC):
         how: "inner", or "left" to keep stream tuples that match nothing.
         columns: columns of R to add; all but its key when left out.
         shares: how the memory is divided.
-        output: "rows" for Arrow record batches, "pairs" for numbers of stream tuples and positions in R only.
+        output: "rows" for Arrow record batches; "pairs" for numbers of stream tuples and positions in R only, so that
+            nothing but keys is kept in memory.
+
+    Attributes:
+        kept: the stream's columns that are kept while a tuple waits.
     """
 
     needs: ClassVar[Needs] = Needs()
@@ -52,13 +56,14 @@ class SemiStreamJoin(ABC):
         self.stream = stream
         self.on = (on,) if isinstance(on, str) else tuple(on)
         master = self._check(how, columns, output)
-        kept = [name for name in relation.key if name not in master.names and not relation.codec.exact]
-        cached = pa.schema([*master, *(relation.schema.field(name) for name in kept)])
+        self.kept = stream if output == "rows" else pa.schema([stream.field(name) for name in dict.fromkeys(self.on)])
+        confirming = [name for name in relation.key if name not in master.names and not relation.codec.exact]
+        cached = pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
         self.memory = memory
         self.shares = shares or Shares()
-        self.split = split_memory(memory, self.shares, self._needs(master), relation, stream, cached)
+        self.split = split_memory(memory, self.shares, self._needs(master), relation, self.kept, cached)
         self.stream_buffer = StreamBuffer(self._encoder(), self.on, self.split.buffer_bytes, self.split.chunk_rows)
-        self.waiting = WaitingTuples(stream, self.split.waiting_slots, self.split.waiting_blocks)
+        self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
         self.front_stage = FrontStage(
             cached, self.split.cache_slots, self.split.cache_blocks, self.split.absent_slots, self.split.chunk_rows
         )
@@ -228,7 +233,7 @@ class SemiStreamJoin(ABC):
                 f"columns must be of the relation {self.relation.schema.names} and not of the stream, "
                 f"got {unknown + clashes}: name the columns to add, or rename the stream's"
             )
-        return pa.schema([self.relation.schema.field(name) for name in names])
+        return pa.schema([self.relation.schema.field(name) for name in (names if output == "rows" else [])])
 
     def _check_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if not batch.schema.equals(self.stream):
@@ -236,4 +241,4 @@ class SemiStreamJoin(ABC):
                 f"batch must have the stream's schema {self.stream.names}, got {batch.schema.names}: "
                 "select and cast its columns"
             )
-        return batch
+        return batch if self.kept is self.stream else batch.select(self.kept.names)
