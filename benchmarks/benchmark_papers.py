@@ -99,7 +99,7 @@ def service_rate(
     algorithm: type[SemiStreamJoin], r: MemoryRelation, setting: Setting, share: float, skew: float = 1.0
 ) -> float:
     """Measure the stream tuples joined per modelled second with a share of R's size as memory, after a warm-up."""
-    join = algorithm(r, STREAM, "key", int(setting.rows * ROW_BYTES * share), output="pairs")
+    join = algorithm(r, STREAM, "key", int(setting.rows * ROW_BYTES * share))
     tuples = setting.lone_tuples if issubclass(algorithm, IndexNestedLoopJoin) else setting.tuples
     for batch in stream(setting, skew, tuples, seed=1):
         join.feed(batch)
@@ -120,7 +120,6 @@ def shedding_rate(
             "key",
             int(setting.rows * ROW_BYTES * 0.1),
             how="left",
-            output="pairs",
             shedder=shedder(ShedStore(Path(directory), STREAM)),
             page_choice=OldestFirst(position),
             shares=Shares(stream_buffer=0.3),
@@ -140,7 +139,7 @@ def _overload(join: CHybridJoin, setting: Setting, load: float, seed: int) -> in
             while arrived > (seconds(join) - start + idle) * load or not join.stream_buffer.has_room(piece):
                 if not join.pending and not len(join.stream_buffer):
                     idle = arrived / load - (seconds(join) - start)
-                joined += sum(len(tuples) for tuples, _ in join.step())
+                joined += sum(rows.num_rows for rows in join.step())
             join.offer(piece)
             arrived += piece.num_rows
     return joined

@@ -59,7 +59,7 @@ class FrequencyRecorder:
         if self._seen >= self._window:
             if self._overwritten > len(self.frequency) // 64:
                 self.threshold += 1
-            elif self._overwritten < len(self.frequency) // 256:
+            elif self._overwritten <= len(self.frequency) // 256:
                 self.threshold = max(1, self.threshold - 1)
             self._seen = 0
             self._overwritten = 0

@@ -28,13 +28,13 @@ class KeyCodec:
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         for kind in types:
-            if not (_is_integral(kind) or _is_text(kind)):
+            if not (is_integral(kind) or _is_text(kind)):
                 raise ValueError(
                     f"key column type must be an integer, date, timestamp, string or binary, got {kind}: "
                     "cast the column first"
                 )
         self.kinds = [_family(kind) for kind in types]
-        self.exact = len(types) == 1 and _is_integral(types[0])
+        self.exact = len(types) == 1 and is_integral(types[0])
 
     def check_same(self, other: "KeyCodec") -> None:
         """Refuse to join keys whose families differ, such as an integer with a string."""
@@ -67,7 +67,7 @@ def fingerprint(columns: Sequence[pa.Array]) -> np.ndarray:
     """Hash the key columns of each row into 64 bits."""
     prints = np.full(len(columns[0]), len(columns), dtype=np.int64)
     for column in columns:
-        if _is_integral(column.type):
+        if is_integral(column.type):
             _add_integers(prints, as_int64(column))
         else:
             offsets, data = variable_width(column)
@@ -88,7 +88,8 @@ def as_int64(column: pa.Array) -> np.ndarray:
     return keys
 
 
-def _is_integral(kind: pa.DataType) -> bool:
+def is_integral(kind: pa.DataType) -> bool:
+    """Tell whether values are integers, or times, which Arrow counts in integers."""
     return bool(pat.is_integer(kind) or pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_time(kind))
 
 
@@ -99,7 +100,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _family(kind: pa.DataType) -> str:
     if pat.is_integer(kind):
         return "integer"
-    if _is_integral(kind):
+    if is_integral(kind):
         return str(kind)  # days and microseconds count differently
     return "string" if pat.is_string(kind) or pat.is_large_string(kind) else "binary"
 

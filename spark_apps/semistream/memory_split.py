@@ -79,10 +79,10 @@ def split_memory(
     chunk_row = _row_bytes(stream, shares) + StreamBuffer.BYTES_PER_ROW + FrontStage.BYTES_PER_CHUNK_ROW + _PROBE_BYTES
     cache_slot = (
         FrontStage.bytes_per_slot(cached)
-        + _blocks(cached, shares) * RowStore.bytes_per_block(cached)
+        + heap_blocks(cached, shares) * RowStore.bytes_per_block(cached)
         + needs.extra_per_cached
     )
-    waiting_strings = _blocks(stream, shares) * RowStore.bytes_per_block(stream)
+    waiting_strings = heap_blocks(stream, shares) * RowStore.bytes_per_block(stream)
     waiting_slot = WaitingTuples.bytes_per_slot(stream) + waiting_strings + needs.extra_per_waiting
     page = DiskBuffer.size(relation)
     fixed = _SMALL + page + needs.extra_fixed
@@ -121,18 +121,18 @@ def split_memory(
         chunk_rows=chunk_rows,
         buffer_bytes=buffer_bytes,
         cache_slots=cache_slots,
-        cache_blocks=cache_slots * _blocks(cached, shares),
+        cache_blocks=cache_slots * heap_blocks(cached, shares),
         absent_slots=absent_slots,
         pinned_pages=pinned,
         waiting_slots=waiting_slots,
         waiting_blocks=min(
             (rest - waiting_slots * (waiting_slot - waiting_strings)) // (BLOCK + 4),
-            max(waiting_slots * _blocks(stream, shares), _LEAST_BLOCKS),
+            max(waiting_slots * heap_blocks(stream, shares), _LEAST_BLOCKS),
         ),
     )
 
 
-def _blocks(schema: pa.Schema, shares: Shares) -> int:
+def heap_blocks(schema: pa.Schema, shares: Shares) -> int:
     """Count the heap blocks a row is expected to take."""
     return sum(-(-shares.string_bytes // BLOCK) for field in schema if arrow.is_variable_width(field.type))
 

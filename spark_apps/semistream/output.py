@@ -28,6 +28,9 @@ class Output(Protocol):
     def unmatched(self, stream: Rows, tuples: np.ndarray) -> None:
         """Add stream tuples that no master row matches."""
 
+    def in_order(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray, unmatched: np.ndarray) -> None:
+        """Add joined and unmatched stream tuples together, in the order of the stream."""
+
     def take_all(self) -> list[Any]:
         """Give what was collected and start anew."""
 
@@ -51,6 +54,16 @@ class RowOutput:
         """Add stream tuples that no master row matches."""
         if self._outer and len(tuples):
             self._add([*stream.take(tuples), *(pa.nulls(len(tuples), field.type) for field in self._master)])
+
+    def in_order(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray, unmatched: np.ndarray) -> None:
+        """Add joined and unmatched stream tuples together, in the order of the stream."""
+        before, self._batches = self._batches, []
+        self.joined(stream, tuples, master, rows)
+        self.unmatched(stream, unmatched)
+        together, self._batches = self._batches, before
+        if together:
+            order = _stream_order(stream, tuples, unmatched if self._outer else unmatched[:0])
+            self._batches.append(pa.concat_batches(together).take(pa.array(order)))
 
     def take_all(self) -> list[pa.RecordBatch]:
         """Give what was collected and start anew."""
@@ -78,10 +91,23 @@ class PairOutput:
         if self._outer and len(tuples):
             self._pairs.append((stream.identify(tuples), np.full(len(tuples), -1, dtype=np.int64)))
 
+    def in_order(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray, unmatched: np.ndarray) -> None:
+        """Add joined and unmatched stream tuples together, in the order of the stream."""
+        kept = unmatched if self._outer else unmatched[:0]
+        numbers = stream.identify(np.concatenate([tuples, kept]))
+        positions = np.concatenate([master.identify(rows), np.full(len(kept), -1, dtype=np.int64)])
+        order = _stream_order(stream, tuples, kept)
+        self._pairs.append((numbers[order], positions[order]))
+
     def take_all(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Give what was collected and start anew."""
         pairs, self._pairs = self._pairs, []
         return pairs
+
+
+def _stream_order(stream: Rows, tuples: np.ndarray, unmatched: np.ndarray) -> np.ndarray:
+    """Order joined and then unmatched tuples by their numbers in the stream."""
+    return np.argsort(np.concatenate([stream.identify(tuples), stream.identify(unmatched)]), kind="stable")
 
 
 class PageRows:

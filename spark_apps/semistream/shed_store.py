@@ -25,7 +25,7 @@ class ShedStore:
 
     def __init__(self, directory: Path, schema: pa.Schema) -> None:
         self._directory = directory
-        self._schema = schema
+        self.schema = schema
         directory.mkdir(parents=True, exist_ok=True)
         for unfinished in directory.glob("*.tmp"):
             unfinished.unlink()
@@ -68,7 +68,7 @@ class ShedStore:
             raise ValueError(
                 f"{path} must match its checksum: the disk has damaged it, restore the file or set it aside"
             )
-        return pa.ipc.read_record_batch(body, self._schema)
+        return pa.ipc.read_record_batch(body, self.schema)
 
     def remove(self, name: str) -> None:
         """Forget a file whose tuples have been taken care of."""

@@ -2,12 +2,17 @@
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from spark_apps.semistream.keys import KeyCodec
+
+class Encoder(Protocol):
+    """Turns key columns into 64-bit keys."""
+
+    def encode(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+        """Give the key of each row, and whether the row has one."""
 
 
 class Chunk(NamedTuple):
@@ -45,8 +50,8 @@ class Chunk(NamedTuple):
 class StreamBuffer:
     """A queue of chunks, bounded in bytes."""
 
-    def __init__(self, codec: KeyCodec, key: Sequence[str], capacity: int, chunk_rows: int) -> None:
-        self._codec = codec
+    def __init__(self, encoder: Encoder, key: Sequence[str], capacity: int, chunk_rows: int) -> None:
+        self._encoder = encoder
         self._key = key
         self._chunks: deque[Chunk] = deque()
         self._arrived = 0
@@ -100,7 +105,7 @@ class StreamBuffer:
                 f"stream buffer must have room for a batch of {batch.nbytes} bytes, it holds {self.held_bytes} of "
                 f"{self.capacity}: let the join take steps first, or give the stream buffer a larger share of memory"
             )
-        keys, valid = self._codec.encode([batch.column(name) for name in self._key])
+        keys, valid = self._encoder.encode([batch.column(name) for name in self._key])
         self._chunks.append(Chunk(batch, keys, valid, self._arrived))
         self._arrived += batch.num_rows
         self._waiting += batch.num_rows

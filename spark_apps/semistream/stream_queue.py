@@ -6,31 +6,36 @@ follows insertions and deletions at constant cost.
 
 import numpy as np
 
-from spark_apps.semistream.kernel import Integer, kernel
+from spark_apps.semistream.kernel import Integer, kernel, prefetch
 
 _NONE = -1
 _ABSENT = -2  # in _links: the slot is not in the queue
 _NEWER, _OLDER = range(2)
-_OLDEST, _NEWEST, _SIZE, _FINGER, _RANK, _CLOCK = range(6)
+_OLDEST, _NEWEST, _SIZE, _FINGER, _RANK = range(5)
 
 
 class StreamQueue:
-    """Slots in order of arrival."""
+    """Slots in order of arrival.
 
-    def __init__(self, slots: int) -> None:
+    Args:
+        arrival: number in the stream of each slot's tuple; it grows with every tuple that is appended.
+    """
+
+    def __init__(self, arrival: np.ndarray) -> None:
+        slots = len(arrival)
         self._links = np.full((slots, 2), _ABSENT, dtype=np.int32)  # one memory access reaches both neighbours
-        self._arrival = np.zeros(slots, dtype=np.int64)
-        self._state = np.array([_NONE, _NONE, 0, _NONE, 0, 0], dtype=np.int64)
+        self._arrival = arrival
+        self._state = np.array([_NONE, _NONE, 0, _NONE, 0], dtype=np.int64)
 
     @staticmethod
     def bytes_per_slot() -> int:
         """Say what a tuple costs."""
-        return 4 + 4 + 8
+        return 4 + 4
 
     @property
     def nbytes(self) -> int:
         """Count the bytes of all arrays."""
-        return self._links.nbytes + self._arrival.nbytes + self._state.nbytes
+        return self._links.nbytes + self._state.nbytes
 
     def __len__(self) -> int:
         return int(self._state[_SIZE])
@@ -40,7 +45,7 @@ class StreamQueue:
 
     def append(self, slots: np.ndarray) -> None:
         """Add tuples, the newest last."""
-        _append(slots, self._links, self._arrival, self._state)
+        _append(slots, self._links, self._state)
 
     def remove(self, slots: np.ndarray) -> None:
         """Remove tuples from anywhere in the queue."""
@@ -58,13 +63,11 @@ class StreamQueue:
 
 
 @kernel
-def _append(slots: np.ndarray, links: np.ndarray, arrival: np.ndarray, state: np.ndarray) -> None:
+def _append(slots: np.ndarray, links: np.ndarray, state: np.ndarray) -> None:
     for slot in slots:
         newest = state[_NEWEST]
         links[slot, _NEWER] = _NONE
         links[slot, _OLDER] = newest
-        arrival[slot] = state[_CLOCK]
-        state[_CLOCK] += 1
         if newest == _NONE:
             state[_OLDEST] = slot
             state[_FINGER] = slot
@@ -77,6 +80,9 @@ def _append(slots: np.ndarray, links: np.ndarray, arrival: np.ndarray, state: np
 
 @kernel
 def _remove(slots: np.ndarray, links: np.ndarray, arrival: np.ndarray, state: np.ndarray) -> None:
+    places = links.reshape(-1)
+    for slot in slots:
+        prefetch(places, 2 * slot)
     for slot in slots:
         newer = links[slot, _NEWER]
         older = links[slot, _OLDER]

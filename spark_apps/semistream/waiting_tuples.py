@@ -19,8 +19,8 @@ class WaitingTuples:
 
     def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int) -> None:
         self.table = StreamTable(slots)
-        self.queue = StreamQueue(slots)
         self.rows = RowStore(schema, slots, heap_blocks)
+        self.queue = StreamQueue(self.rows.ids)
         self._free = np.arange(slots - 1, -1, -1, dtype=np.int32)
         self._free_count = slots
 
@@ -47,13 +47,14 @@ class WaitingTuples:
         """Say how many more tuples can wait: w."""
         return self._free_count
 
-    def insert(self, batch: pa.RecordBatch, chosen: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> None:
-        """Load chosen rows of a batch into H_S and Q; there is room for them."""
+    def insert(self, batch: pa.RecordBatch, chosen: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Load chosen rows of a batch into H_S and Q, where there is room for them; give their slots."""
         self._free_count -= len(chosen)
         slots = self._free[self._free_count : self._free_count + len(chosen)].copy()
         self.rows.put(batch, chosen, slots, numbers)
         self.table.insert(slots, keys)
         self.queue.append(slots)
+        return slots
 
     def delete(self, slots: np.ndarray) -> None:
         """Delete tuples from H_S along with their nodes in Q."""

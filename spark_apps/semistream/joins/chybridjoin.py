@@ -26,6 +26,11 @@ class CHybridJoin(HybridJoin):
         if shedder is not None:
             kwargs.setdefault("page_choice", OldestFirst(LOOKUP_POSITION))
         super().__init__(*args, **kwargs)
+        if shedder is not None and not shedder.store.schema.equals(self.kept):
+            raise ValueError(
+                f"shed store must have the columns that the join keeps, {self.kept.names}, "
+                f"got {shedder.store.schema.names}: make it with the stream's schema"
+            )
         self.shedder = shedder
 
     def step(self) -> list[Any]:

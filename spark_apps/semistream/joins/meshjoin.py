@@ -4,11 +4,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from spark_apps.semistream.joins.semi_stream_join import SemiStreamJoin
 from spark_apps.semistream.memory_split import Needs
 from spark_apps.semistream.relation.base import Page
-from spark_apps.semistream.stream_table import START
+from spark_apps.semistream.stream_table import START, Cursor
 
 
 class MeshJoin(SemiStreamJoin):
@@ -55,11 +56,19 @@ class MeshJoin(SemiStreamJoin):
         self.probed += len(page.keys)
         cursor = START
         while cursor[0] < len(page.keys):
-            found, cursor = self.waiting.table.probe(page.keys, cursor, self._found_slots, self._found_rows)
-            slots, rows = self._confirmed(page, self._found_slots[:found], self._found_rows[:found])
-            self._output.joined(self.waiting.rows, slots, self._output_rows(page), rows)
+            slots, rows, cursor = self._probe(page, cursor)
+            self._give(page, slots, rows)
             self._matched[slots] = True
             self._consider(page, rows)
+
+    def _probe(self, page: Page, cursor: Cursor) -> tuple[np.ndarray, np.ndarray, Cursor]:
+        """Find waiting tuples and the row of the page that each matches, from the cursor on."""
+        found, cursor = self.waiting.table.probe(page.keys, cursor, self._found_slots, self._found_rows)
+        return *self._confirmed(page, self._found_slots[:found], self._found_rows[:found]), cursor
+
+    def _give(self, page: Page, slots: np.ndarray, rows: np.ndarray) -> None:
+        """Output waiting tuples with rows of the page."""
+        self._output.joined(self.waiting.rows, slots, self._output_rows(page), rows)
 
     def _expire(self, count: int) -> None:
         """Lines 3 to 6: dequeue the oldest chunk T and remove its tuples from H."""
@@ -75,7 +84,7 @@ class MeshJoin(SemiStreamJoin):
     def _enough_room(self) -> bool:
         return True
 
-    def _needs(self) -> Needs:
+    def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - as in the base
         """Ask for a flag for each tuple, and room for the sizes of chunks."""
         k = max(1, self.relation.pages)
         return replace(self.needs, least_waiting=self._least_waiting(), extra_per_waiting=1, extra_fixed=8 * k)

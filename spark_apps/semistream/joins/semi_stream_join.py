@@ -13,7 +13,7 @@ from spark_apps.semistream.keys import KeyCodec
 from spark_apps.semistream.memory_split import Needs, Shares, split_memory
 from spark_apps.semistream.output import Output, PageRows, PairOutput, RowOutput
 from spark_apps.semistream.relation.base import Page, Relation
-from spark_apps.semistream.stream_buffer import StreamBuffer
+from spark_apps.semistream.stream_buffer import Chunk, Encoder, StreamBuffer
 from spark_apps.semistream.waiting_tuples import WaitingTuples
 
 _HITS_A_MISS = 64  # how far to look ahead in the stream buffer for each tuple that may wait
@@ -30,7 +30,11 @@ class SemiStreamJoin(ABC):
         how: "inner", or "left" to keep stream tuples that match nothing.
         columns: columns of R to add; all but its key when left out.
         shares: how the memory is divided.
-        output: "rows" for Arrow record batches, "pairs" for numbers of stream tuples and positions in R only.
+        output: "rows" for Arrow record batches; "pairs" for numbers of stream tuples and positions in R only, so that
+            nothing but keys is kept in memory.
+
+    Attributes:
+        kept: the stream's columns that are kept while a tuple waits.
     """
 
     needs: ClassVar[Needs] = Needs()
@@ -52,14 +56,14 @@ class SemiStreamJoin(ABC):
         self.stream = stream
         self.on = (on,) if isinstance(on, str) else tuple(on)
         master = self._check(how, columns, output)
-        kept = [name for name in relation.key if name not in master.names and not relation.codec.exact]
-        cached = pa.schema([*master, *(relation.schema.field(name) for name in kept)])
+        self.kept = stream if output == "rows" else pa.schema([stream.field(name) for name in dict.fromkeys(self.on)])
+        confirming = [name for name in relation.key if name not in master.names and not relation.codec.exact]
+        cached = pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
         self.memory = memory
-        self.split = split_memory(memory, shares or Shares(), self._needs(), relation, stream, cached)
-        codec = KeyCodec([stream.field(name).type for name in self.on])
-        codec.check_same(relation.codec)
-        self.stream_buffer = StreamBuffer(codec, self.on, self.split.buffer_bytes, self.split.chunk_rows)
-        self.waiting = WaitingTuples(stream, self.split.waiting_slots, self.split.waiting_blocks)
+        self.shares = shares or Shares()
+        self.split = split_memory(memory, self.shares, self._needs(master), relation, self.kept, cached)
+        self.stream_buffer = StreamBuffer(self._encoder(), self.on, self.split.buffer_bytes, self.split.chunk_rows)
+        self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
         self.front_stage = FrontStage(
             cached, self.split.cache_slots, self.split.cache_blocks, self.split.absent_slots, self.split.chunk_rows
         )
@@ -137,8 +141,23 @@ class SemiStreamJoin(ABC):
         """Tell whether so much room was made that the stream phase is worth its fixed cost."""
         return self.waiting.free >= self.waiting.slots // 16
 
-    def _needs(self) -> Needs:
+    def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - some algorithms keep master columns
         return self.needs
+
+    @property
+    def _exact(self) -> bool:
+        """Tell whether equal 64-bit keys mean a match."""
+        return self.relation.codec.exact
+
+    def _encoder(self) -> Encoder:
+        """Make 64-bit keys of the stream's key columns as the relation does of its own."""
+        codec = KeyCodec([self.stream.field(name).type for name in self.on])
+        codec.check_same(self.relation.codec)
+        return codec
+
+    def _keys_to_join(self) -> tuple[str, ...]:
+        """Name the columns of R that the stream's are joined with, one for one."""
+        return self.relation.key
 
     # --- what algorithms have in common ---
 
@@ -147,7 +166,7 @@ class SemiStreamJoin(ABC):
 
         This is 003's algorithm 3. Tuples without a key match nothing. Gives how many tuples were read.
         """
-        chunk = self.stream_buffer.head(most=_HITS_A_MISS * room + _HITS_A_MISS)
+        chunk = self._head(_HITS_A_MISS * room + _HITS_A_MISS)
         needed = self.waiting.rows.blocks_needed(chunk.rows)
         free = self.waiting.rows.free_blocks
 
@@ -156,11 +175,11 @@ class SemiStreamJoin(ABC):
             return KeyCodec.equal(keys, self.front_stage.cache.rows.take_columns(self.relation.key, slots))
 
         read, hits, slots, unmatched, misses = self.front_stage.probe(
-            chunk, room, needed, free, None if self.relation.codec.exact else confirm
+            chunk, room, needed, free, None if self._exact else confirm
         )
         self._output.joined(chunk, hits, self.front_stage.cache.rows, slots)
         self._output.unmatched(chunk, unmatched)
-        self.waiting.insert(chunk.rows, misses, chunk.keys[misses], chunk.first + misses)
+        self._wait(chunk, misses)
         self.stream_buffer.drop(read)
         if read == 0 and not len(self.waiting) and len(needed) and needed[0] > free:
             raise ValueError(
@@ -169,9 +188,17 @@ class SemiStreamJoin(ABC):
             )
         return read
 
+    def _head(self, most: int) -> Chunk:
+        """Show the stream tuples that are read next."""
+        return self.stream_buffer.head(most)
+
+    def _wait(self, chunk: Chunk, misses: np.ndarray) -> None:
+        """Put stream tuples into H_S and Q."""
+        self.waiting.insert(chunk.rows, misses, chunk.keys[misses], chunk.first + misses)
+
     def _confirmed(self, page: Page, slots: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Leave out matches whose real keys differ; there are none when 64-bit keys are exact."""
-        if self.relation.codec.exact:
+        if self._exact:
             return slots, rows
         keys = page.rows.select(self.relation.key).take(pa.array(rows)).columns
         same = KeyCodec.equal(self.waiting.rows.take_columns(self.on, slots), keys)
@@ -188,10 +215,10 @@ class SemiStreamJoin(ABC):
         if output not in {"rows", "pairs"}:
             raise ValueError(f'output must be "rows" or "pairs", got {output!r}: choose one of them')
         missing = [name for name in self.on if name not in self.stream.names]
-        if missing or len(self.on) != len(self.relation.key):
+        if missing or len(self.on) != len(self._keys_to_join()):
             raise ValueError(
-                f"on must name {len(self.relation.key)} columns of the stream {self.stream.names}, "
-                f"got {list(self.on)}: name one for each key column of the relation {list(self.relation.key)}"
+                f"on must name {len(self._keys_to_join())} columns of the stream {self.stream.names}, "
+                f"got {list(self.on)}: name one for each key column of the relation {list(self._keys_to_join())}"
             )
         if self.unique_key and not self.relation.unique:
             raise ValueError(
@@ -206,7 +233,7 @@ class SemiStreamJoin(ABC):
                 f"columns must be of the relation {self.relation.schema.names} and not of the stream, "
                 f"got {unknown + clashes}: name the columns to add, or rename the stream's"
             )
-        return pa.schema([self.relation.schema.field(name) for name in names])
+        return pa.schema([self.relation.schema.field(name) for name in (names if output == "rows" else [])])
 
     def _check_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if not batch.schema.equals(self.stream):
@@ -214,4 +241,4 @@ class SemiStreamJoin(ABC):
                 f"batch must have the stream's schema {self.stream.names}, got {batch.schema.names}: "
                 "select and cast its columns"
             )
-        return batch
+        return batch if self.kept is self.stream else batch.select(self.kept.names)

@@ -1,0 +1,126 @@
+"""MESHJOIN joins many to many, by ranges and inequalities, and in the order of the stream (004 section 3.3)."""
+
+import operator
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_apps.semistream.condition import Between, Compare, Condition
+from spark_apps.semistream.joins import ConditionMeshJoin, MeshJoin, OrderedMeshJoin, RMeshJoin, SemiStreamJoin
+from spark_apps.semistream.relation import MemoryRelation
+from tests.naive import equal_keys, multiset, nested_loop_join
+from tests.semistream import cases
+
+MEMORY = 40_000
+VALUES = st.one_of(st.none(), st.integers(-9, 9))
+How = Literal["inner", "left"]
+
+
+def _run(join: SemiStreamJoin, stream: pa.Table) -> list[pa.RecordBatch]:
+    out = [row for batch in stream.to_batches(max_chunksize=17) for row in join.feed(batch)]
+    return out + join.finish()
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("kind", cases.KEY_KINDS)
+@pytest.mark.parametrize("algorithm", [MeshJoin, RMeshJoin, OrderedMeshJoin])
+def test_joins_many_to_many(algorithm: type[MeshJoin], kind: str, how: How) -> None:
+    """Each stream tuple comes out once for each master row with its key."""
+    rng = np.random.default_rng(11)
+    table = cases.master(kind, rng.integers(0, 30, 50).tolist())
+    stream = cases.stream(kind, rng.integers(0, 40, 60).tolist())
+    relation = MemoryRelation(table, [n for n in table.column_names if n.startswith("id_")], page_rows=8)
+    on = [name.removeprefix("id_") for name in relation.key]
+    out = _run(algorithm(relation, stream.schema, on, 3 * MEMORY, how=how), stream)
+    expected = nested_loop_join(stream, table, equal_keys(on, relation.key), cases.COLUMNS, outer=how == "left")
+    assert multiset(out) == expected
+    assert not relation.unique
+
+
+def _tables(kind: pa.DataType, lows: list[Any], values: list[Any]) -> tuple[pa.Table, pa.Table]:
+    scale = 0.5 if pa.types.is_floating(kind) else 1
+    scaled = [[None if v is None else v * scale for v in column] for column in (lows, values)]
+    high = [None if v is None else v + abs(v) * scale for v in scaled[0]]
+    master = pa.table(
+        {"id": pa.array(range(len(lows)), pa.int64()), "low": pa.array(scaled[0], kind), "high": pa.array(high, kind)}
+    )
+    return master, pa.table({"n": pa.array(range(len(values)), pa.int64()), "at": pa.array(scaled[1], kind)})
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    lows=st.lists(VALUES, max_size=20),
+    values=st.lists(VALUES, max_size=40),
+    kind=st.sampled_from([pa.int32(), pa.int64(), pa.float64()]),
+    sign=st.sampled_from(["<", "<=", ">", ">=", "between"]),
+    how=st.sampled_from(["inner", "left"]),
+)
+def test_joins_by_ranges_and_inequalities(
+    lows: list[Any], values: list[Any], kind: pa.DataType, sign: str, how: How
+) -> None:
+    """A stream tuple comes out once for each master row whose interval holds its value; null matches nothing."""
+    master, stream = _tables(kind, lows, values)
+    compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+    condition: Condition = Between("low", "high") if sign == "between" else Compare(sign, "low")  # type: ignore[arg-type]
+
+    def matches(s: dict[str, Any], r: dict[str, Any]) -> bool:
+        if s["at"] is None or r["low"] is None or r["high"] is None:
+            return False
+        return bool(r["low"] <= s["at"] <= r["high"] if sign == "between" else compare[sign](s["at"], r["low"]))
+
+    relation = MemoryRelation(master, ["id"], page_rows=3)
+    join = ConditionMeshJoin(relation, stream.schema, "at", MEMORY, condition=condition, how=how)
+    assert join.memory_used() <= MEMORY
+    expected = nested_loop_join(stream, master, matches, master.column_names, outer=how == "left")
+    assert multiset(_run(join, stream)) == expected
+
+
+def test_the_limits_of_integers_are_compared_rightly() -> None:
+    """The least and the greatest integer are neither below nor above themselves."""
+    limits = [np.iinfo(np.int64).min, np.iinfo(np.int64).max, 0]
+    master, stream = pa.table({"id": [0, 1, 2], "low": limits}), pa.table({"n": [0, 1, 2], "at": limits})
+    for sign, compare in (("<", operator.lt), ("<=", operator.le), (">", operator.gt), (">=", operator.ge)):
+        condition = Compare(sign, "low")  # type: ignore[arg-type]
+        join = ConditionMeshJoin(MemoryRelation(master, ["id"]), stream.schema, "at", MEMORY, condition=condition)
+
+        def matches(s: dict[str, Any], r: dict[str, Any], holds: Callable[[int, int], bool] = compare) -> bool:
+            return holds(s["at"], r["low"])
+
+        expected = nested_loop_join(stream, master, matches, ["id", "low"], outer=False)
+        assert multiset(_run(join, stream)) == expected
+
+
+def test_values_that_cannot_be_compared_are_refused() -> None:
+    """An integer is not compared with a float without being asked to."""
+    master, stream = pa.table({"id": [1], "low": [0.5]}), pa.table({"at": [1]})
+    with pytest.raises(ValueError, match="must be of one type, got int64 of the stream and double of low"):
+        ConditionMeshJoin(MemoryRelation(master, ["id"]), stream.schema, "at", MEMORY, condition=Compare("<", "low"))
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("output", ["rows", "pairs"])
+def test_output_is_in_the_order_of_the_stream(how: How, output: Literal["rows", "pairs"]) -> None:
+    """Results come in the order of their stream tuples, unmatched tuples and tuples without a key among them."""
+    numbers = cases.SHAPES["null keys"](np.random.default_rng(12))
+    table, stream = cases.master("string", cases.master_numbers()), cases.stream("string", numbers)
+    relation = MemoryRelation(table, ["id_a"], page_rows=8)
+    join = OrderedMeshJoin(relation, stream.schema, "a", MEMORY, how=how, output=output)
+    out: list[Any] = _run(join, stream)
+    order = [n for b in out for n in (b.column("n").to_pylist() if output == "rows" else b[0].tolist())]
+    known = set(cases.master_numbers())
+    assert order == [i for i, number in enumerate(numbers) if how == "left" or number in known]
+    assert join.memory_used() <= MEMORY
+
+
+def test_more_ordered_results_than_fit_are_an_error() -> None:
+    """Too many results for one tuple are named, not lost."""
+    table = cases.master("int64", [1] * 500)
+    stream = cases.stream("int64", [1] * 100)
+    join = OrderedMeshJoin(MemoryRelation(table, ["id_a"]), stream.schema, "a", MEMORY)
+    with pytest.raises(MemoryError, match="give the join more memory, or take the output out of order"):
+        _run(join, stream)
