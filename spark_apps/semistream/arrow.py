@@ -1,10 +1,16 @@
 """Arrow arrays as numpy views of their buffers, and back, without copying."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
+
+_DTYPES: dict[int, np.dtype] = {
+    8: np.dtype("u1"),
+    16: np.dtype("u2"),
+    32: np.dtype("u4"),
+    64: np.dtype("u8"),
+    128: np.dtype("c16"),
+}
 
 
 def is_variable_width(kind: pa.DataType) -> bool:
@@ -29,12 +35,11 @@ def fixed_width_dtype(kind: pa.DataType) -> np.dtype:
     if pat.is_boolean(kind):
         return np.dtype(np.uint8)
     try:
-        width = kind.bit_width // 8
-    except ValueError:
+        return _DTYPES[kind.bit_width]
+    except (ValueError, KeyError):
         raise ValueError(
-            f"column type must be of fixed width, string or binary, got {kind}: cast or drop the column"
+            f"column type must be string, binary or 1, 2, 4, 8 or 16 bytes wide, got {kind}: cast or drop the column"
         ) from None
-    return np.dtype(f"u{width}") if width in {1, 2, 4, 8} else np.dtype(f"V{width}")
 
 
 def fixed_width(column: pa.Array, dtype: np.dtype) -> np.ndarray:
@@ -63,12 +68,6 @@ def from_variable_width(kind: pa.DataType, offsets: np.ndarray, data: np.ndarray
         offsets = offsets.astype(np.int32)
     buffers = [_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
-
-
-def take(columns: Sequence[pa.Array], rows: np.ndarray) -> list[pa.Array]:
-    """Gather rows of each column."""
-    indices = pa.array(rows)
-    return [column.take(indices) for column in columns]
 
 
 def _bitmap(valid: np.ndarray | None) -> pa.Buffer | None:

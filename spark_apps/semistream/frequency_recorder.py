@@ -53,9 +53,9 @@ class FrequencyRecorder:
             return
         self._seen += tuples
         if self._seen >= self._window:
-            if self._overwritten > len(self.frequency) // 16:
+            if self._overwritten > len(self.frequency) // 64:
                 self.threshold += 1
-            elif self._overwritten < len(self.frequency) // 64:
+            elif self._overwritten < len(self.frequency) // 256:
                 self.threshold = max(1, self.threshold - 1)
             self._seen = 0
             self._overwritten = 0

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_apps.semistream.frequency_recorder import FrequencyRecorder
-from spark_apps.semistream.kernel import home, kernel, mix, tag
+from spark_apps.semistream.kernel import BLOCK, home, kernel, mix, prefetch, tag
 from spark_apps.semistream.relation.base import Page
 from spark_apps.semistream.stream_buffer import Chunk
 from spark_apps.semistream.tuple_cache import NONE, TupleCache, find
@@ -136,7 +136,7 @@ Confirm = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @kernel
-def _probe(
+def _probe(  # noqa: C901 - the papers' loop, three outcomes a tuple
     keys: np.ndarray,
     valid: np.ndarray,
     room: int,
@@ -155,6 +155,9 @@ def _probe(
 ) -> tuple[int, int, int, int]:
     hits, unmatched, misses, may_wait = 0, 0, 0, 0
     for i in range(len(keys)):
+        if i % BLOCK == 0:
+            for key in keys[i : i + BLOCK]:
+                prefetch(entries, home(tag(mix(key)), len(entries)))
         if not valid[i]:
             unmatched_rows[unmatched] = i
             unmatched += 1

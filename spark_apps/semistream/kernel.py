@@ -1,13 +1,21 @@
-"""How kernels are compiled, and the one hash function all hash tables use."""
+"""How kernels are compiled, and what all hash tables share: the hash function, and how to wait for memory once.
+
+Tables are larger than the processor's caches, so that a kernel waits for memory at nearly every tuple. It goes through
+tuples in blocks of `BLOCK`: first it asks for all the memory the block will need, then it works on it.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 Integer = int | np.integer[Any]
+
+BLOCK = 64
 
 _M1 = np.uint64(0xFF51AFD7ED558CCD)
 _M2 = np.uint64(0xC4CEB9FE1A85EC53)
@@ -47,3 +55,21 @@ def home(mark: Integer, capacity: int) -> Integer:
 def distance(start: Integer, stop: Integer, capacity: int) -> Integer:
     """Count the places from one to another that follows it in a table, around its end."""
     return stop - start if stop >= start else stop - start + capacity
+
+
+def _prefetch(_: Any, array: Any, index: Any) -> Any:  # noqa: ANN401 - numba's types
+    """Ask for the memory of `array[index]` without waiting for it."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:  # noqa: ANN401
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), address)
+        kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [address], kind)
+        builder.call(function, [place, number(0), number(3), number(1)])  # to be read, kept close, data
+        return context.get_dummy_value()
+
+    return numba.types.void(array, index), generate
+
+
+prefetch: Callable[[np.ndarray, Integer], None] = cast("Any", intrinsic(_prefetch))

@@ -6,7 +6,6 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from spark_apps.semistream import arrow
 from spark_apps.semistream.relation.base import Page
 
 
@@ -94,7 +93,7 @@ class PageRows:
 
     def take(self, rows: np.ndarray) -> list[pa.Array]:
         """Gather rows as Arrow columns."""
-        return arrow.take([self._page.rows.column(name) for name in self._columns], rows)
+        return list(self._page.rows.select(self._columns).take(pa.array(rows)).columns)
 
     def identify(self, rows: np.ndarray) -> np.ndarray:
         """Give the rows' positions in R."""

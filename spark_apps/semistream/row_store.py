@@ -1,7 +1,7 @@
 """Rows kept in memory that was allocated once: stream tuples that wait in H_S, master rows cached in H_R.
 
-A row lives in a slot. Values of fixed width are in one array a column. Strings and binaries are cut into blocks of
-`BLOCK` bytes in one heap all columns share, chained by `_next`; a block that is given back is used again.
+A row lives in a slot. Columns of one width are in one array, a row's values together. Strings and binaries are cut
+into blocks of `BLOCK` bytes in one heap all columns share, chained by `_next`; free blocks are used again.
 """
 
 from collections.abc import Iterable
@@ -21,10 +21,16 @@ class RowStore:
     def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int) -> None:
         self.schema = schema
         self.ids = np.zeros(slots, dtype=np.int64)
-        self._columns = [
-            _Variable(field, slots) if arrow.is_variable_width(field.type) else _Fixed(field, slots) for field in schema
+        self._valid = np.zeros((slots, sum(field.nullable for field in schema)), dtype=np.bool_)
+        self._ever_null = [False] * len(schema)
+        self._nullable = {i: n for n, i in enumerate(i for i, field in enumerate(schema) if field.nullable)}
+        self._variable = {
+            i: _Variable(field.type, slots) for i, field in enumerate(schema) if arrow.is_variable_width(field.type)
+        }
+        dtypes = {i: arrow.fixed_width_dtype(f.type) for i, f in enumerate(schema) if i not in self._variable}
+        self._groups = [
+            _Group([i for i in dtypes if dtypes[i] == dtype], dtype, slots) for dtype in sorted(set(dtypes.values()))
         ]
-        self._variable = [i for i, column in enumerate(self._columns) if isinstance(column, _Variable)]
         blocks = heap_blocks if self._variable else 0
         self._heap = np.zeros(blocks * BLOCK, dtype=np.uint8)
         self._next = np.arange(1, blocks + 1, dtype=np.int32)
@@ -46,8 +52,9 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         """Count the bytes of all arrays."""
-        heap = self._heap.nbytes + self._next.nbytes
-        return self.ids.nbytes + heap + self._free.nbytes + sum(column.nbytes for column in self._columns)
+        heap = self._heap.nbytes + self._next.nbytes + self._free.nbytes
+        columns = sum(g.values.nbytes for g in self._groups) + sum(v.nbytes for v in self._variable.values())
+        return self.ids.nbytes + self._valid.nbytes + heap + columns
 
     @property
     def free_blocks(self) -> int:
@@ -72,19 +79,35 @@ class RowStore:
     def put(self, rows: pa.RecordBatch, chosen: np.ndarray, slots: np.ndarray, ids: np.ndarray) -> None:
         """Copy chosen rows into slots. The caller has made sure that slots and heap blocks are free."""
         self.ids[slots] = ids
-        for column, values in zip(self._columns, rows.columns, strict=True):
-            if isinstance(column, _Variable):
-                column.put(values, chosen, slots, self._heap, self._next, self._free)
+        for group in self._groups:
+            for n, i in enumerate(group.columns):
+                group.values[slots, n] = arrow.fixed_width(rows.column(i), group.values.dtype)[chosen]
+        for i, column in self._variable.items():
+            offsets, data = arrow.variable_width(rows.column(i))
+            _put(offsets, data, chosen, slots, column.head, column.length, self._heap, self._next, self._free)
+        for i, n in self._nullable.items():
+            if rows.column(i).null_count:
+                self._ever_null[i] = True
+                self._valid[slots, n] = arrow.validity(rows.column(i))[chosen]
             else:
-                column.put(values, chosen, slots)
+                self._valid[slots, n] = True
 
     def take(self, slots: np.ndarray) -> list[pa.Array]:
         """Gather the rows in slots as Arrow columns."""
-        return [self._take(column, slots) for column in self._columns]
+        columns: list[pa.Array] = [None] * len(self.schema)
+        for group in self._groups:
+            gathered = np.empty((len(group.columns), len(slots)), dtype=group.values.dtype)
+            _gather(group.values, slots, gathered)
+            for n, i in enumerate(group.columns):
+                columns[i] = arrow.from_fixed_width(self.schema.types[i], gathered[n], self._validity(i, slots))
+        for i in self._variable:
+            columns[i] = self._take_variable(i, slots)
+        return columns
 
     def take_columns(self, names: Iterable[str], slots: np.ndarray) -> list[pa.Array]:
         """Gather some columns of the rows in slots."""
-        return [self._take(self._columns[self.schema.get_field_index(name)], slots) for name in names]
+        columns = self.take(slots)
+        return [columns[self.schema.get_field_index(name)] for name in names]
 
     def identify(self, slots: np.ndarray) -> np.ndarray:
         """Give the ids of the rows in slots."""
@@ -93,67 +116,44 @@ class RowStore:
 
     def free(self, slots: np.ndarray) -> None:
         """Give the heap blocks of the rows in slots back."""
-        for i in self._variable:
-            column = self._columns[i]
-            if isinstance(column, _Variable):
-                _free(slots, column.head, column.length, self._next, self._free)
+        for column in self._variable.values():
+            _free(slots, column.head, column.length, self._next, self._free)
 
-    def _take(self, column: "_Fixed | _Variable", slots: np.ndarray) -> pa.Array:
-        if isinstance(column, _Variable):
-            return column.take(slots, self._heap, self._next)
-        return column.take(slots)
+    def _take_variable(self, i: int, slots: np.ndarray) -> pa.Array:
+        column = self._variable[i]
+        offsets = np.zeros(len(slots) + 1, dtype=np.int64)
+        np.cumsum(column.length[slots], out=offsets[1:])
+        data = np.empty(int(offsets[-1]), dtype=np.uint8)
+        _gather_bytes(slots, offsets, data, column.head, self._heap, self._next)
+        return arrow.from_variable_width(column.kind, offsets, data, self._validity(i, slots))
+
+    def _validity(self, i: int, slots: np.ndarray) -> np.ndarray | None:
+        return self._valid[slots, self._nullable[i]] if self._ever_null[i] else None
 
 
-class _Fixed:
-    """A column of fixed width."""
+class _Group:
+    """Columns of one width, side by side, so that one row's values are together."""
 
-    def __init__(self, field: pa.Field, slots: int) -> None:
-        self.field = field
-        self.values = np.zeros(slots, dtype=arrow.fixed_width_dtype(field.type))
-        self.valid = np.zeros(slots if field.nullable else 0, dtype=np.bool_)
-        self.nbytes = self.values.nbytes + self.valid.nbytes
-
-    def put(self, source: pa.Array, chosen: np.ndarray, slots: np.ndarray) -> None:
-        self.values[slots] = arrow.fixed_width(source, self.values.dtype)[chosen]
-        if self.field.nullable:
-            self.valid[slots] = arrow.validity(source)[chosen] if source.null_count else True
-
-    def take(self, slots: np.ndarray) -> pa.Array:
-        valid = self.valid[slots] if self.field.nullable else None
-        return arrow.from_fixed_width(self.field.type, self.values[slots], valid)
+    def __init__(self, columns: list[int], dtype: np.dtype, slots: int) -> None:
+        self.columns = columns
+        self.values = np.zeros((slots, len(columns)), dtype=dtype)
 
 
 class _Variable:
     """A string or binary column: where each value starts in the heap, and how long it is."""
 
-    def __init__(self, field: pa.Field, slots: int) -> None:
-        self.field = field
+    def __init__(self, kind: pa.DataType, slots: int) -> None:
+        self.kind = kind
         self.head = np.zeros(slots, dtype=np.int32)
         self.length = np.zeros(slots, dtype=np.int32)
-        self.valid = np.zeros(slots if field.nullable else 0, dtype=np.bool_)
-        self.nbytes = self.head.nbytes + self.length.nbytes + self.valid.nbytes
+        self.nbytes = self.head.nbytes + self.length.nbytes
 
-    def put(
-        self,
-        source: pa.Array,
-        chosen: np.ndarray,
-        slots: np.ndarray,
-        heap: np.ndarray,
-        next_: np.ndarray,
-        free: np.ndarray,
-    ) -> None:
-        offsets, data = arrow.variable_width(source)
-        _put(offsets, data, chosen, slots, self.head, self.length, heap, next_, free)
-        if self.field.nullable:
-            self.valid[slots] = arrow.validity(source)[chosen] if source.null_count else True
 
-    def take(self, slots: np.ndarray, heap: np.ndarray, next_: np.ndarray) -> pa.Array:
-        offsets = np.zeros(len(slots) + 1, dtype=np.int64)
-        np.cumsum(self.length[slots], out=offsets[1:])
-        data = np.empty(int(offsets[-1]), dtype=np.uint8)
-        _gather(slots, offsets, data, self.head, heap, next_)
-        valid = self.valid[slots] if self.field.nullable else None
-        return arrow.from_variable_width(self.field.type, offsets, data, valid)
+@kernel
+def _gather(values: np.ndarray, slots: np.ndarray, gathered: np.ndarray) -> None:
+    for i in range(len(slots)):
+        for column in range(values.shape[1]):
+            gathered[column, i] = values[slots[i], column]
 
 
 @kernel
@@ -185,7 +185,7 @@ def _put(
 
 
 @kernel
-def _gather(
+def _gather_bytes(
     slots: np.ndarray, offsets: np.ndarray, data: np.ndarray, head: np.ndarray, heap: np.ndarray, next_: np.ndarray
 ) -> None:
     for i in range(len(slots)):

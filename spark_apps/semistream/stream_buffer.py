@@ -35,8 +35,7 @@ class Chunk(NamedTuple):
         """Gather tuples as Arrow columns."""
         if len(rows) == self.rows.num_rows:  # rows are distinct and in order: all of them
             return list(self.rows.columns)
-        indices = pa.array(rows)
-        return [column.take(indices) for column in self.rows.columns]
+        return list(self.rows.take(pa.array(rows)).columns)
 
     def identify(self, rows: np.ndarray) -> np.ndarray:
         """Give the tuples' numbers in the stream."""
@@ -79,18 +78,32 @@ class StreamBuffer:
             start += piece.num_rows
         return pieces
 
+    @property
+    def arrived(self) -> int:
+        """Count all tuples that were ever put: the number in the stream that the next one gets."""
+        return self._arrived
+
+    @property
+    def oldest(self) -> int:
+        """Give the number in the stream of the first tuple in the buffer, or of the next one to come."""
+        return self._chunks[0].first if self._chunks else self._arrived
+
+    def has_room(self, batch: pa.RecordBatch) -> bool:
+        """Tell whether a batch fits beside what is in the buffer; an empty buffer takes any single tuple."""
+        nbytes = batch.nbytes + self.BYTES_PER_ROW * batch.num_rows
+        return not self._chunks or self.held_bytes + nbytes <= self.capacity
+
     def put(self, batch: pa.RecordBatch) -> None:
         """Add tuples behind those that are in the buffer."""
-        keys, valid = self._codec.encode([batch.column(name) for name in self._key])
-        chunk = Chunk(batch, keys, valid, self._arrived)
-        if self._chunks and self.held_bytes + chunk.nbytes > self.capacity:
+        if not self.has_room(batch):
             raise ValueError(
-                f"stream buffer of {self.capacity} bytes holds {self.held_bytes}, no room for {chunk.nbytes} more: "
-                "let the join take steps first, or give the stream buffer a larger share of memory"
+                f"stream buffer must have room for a batch of {batch.nbytes} bytes, it holds {self.held_bytes} of "
+                f"{self.capacity}: let the join take steps first, or give the stream buffer a larger share of memory"
             )
+        keys, valid = self._codec.encode([batch.column(name) for name in self._key])
+        self._chunks.append(Chunk(batch, keys, valid, self._arrived))
         self._arrived += batch.num_rows
         self._waiting += batch.num_rows
-        self._chunks.append(chunk)
 
     def head(self, most: int) -> Chunk:
         """Show the tuples that are read next, at most `most` and `chunk_rows`."""
@@ -102,3 +115,20 @@ class StreamBuffer:
         rest = self._chunks.popleft().from_(count)
         if len(rest.keys):
             self._chunks.appendleft(rest)
+
+    def newest(self, count: int) -> list[pa.RecordBatch]:
+        """Show the newest tuples in batches, the newest batch first."""
+        batches = []
+        for chunk in reversed(self._chunks):
+            if count <= 0:
+                break
+            batches.append(chunk.rows.slice(max(0, len(chunk.keys) - count)))
+            count -= len(chunk.keys)
+        return batches
+
+    def drop_newest(self, count: int) -> None:
+        """Remove the newest tuples, which are of one batch."""
+        self._waiting -= count
+        chunk = self._chunks.pop()
+        if kept := len(chunk.keys) - count:
+            self._chunks.append(chunk.up_to(kept))

@@ -8,13 +8,12 @@ without a look at their keys.
 
 import numpy as np
 
-from spark_apps.semistream.kernel import Integer, distance, home, kernel, mix, tag
+from spark_apps.semistream.kernel import BLOCK, Integer, distance, home, kernel, mix, prefetch, tag
 
 Cursor = tuple[int, int]  # key that is next, tuple of its list that is next
 Found = tuple[int, Cursor]
 START: Cursor = (0, -1)
 
-_BLOCK = 64
 _NONE = -1
 _SLOT = (1 << 32) - 1
 
@@ -80,6 +79,24 @@ def _find(key: Integer, keys: np.ndarray, entries: np.ndarray) -> Integer:
 
 
 @kernel
+def _prefetch_entries(wanted: np.ndarray, entries: np.ndarray) -> None:
+    """Ask for the homes of keys."""
+    for key in wanted:
+        prefetch(entries, home(tag(mix(key)), len(entries)))
+
+
+@kernel
+def _prefetch_tuple(key: Integer, keys: np.ndarray, entries: np.ndarray, links: np.ndarray) -> bool:
+    """Ask for the tuple at a key's home if it is likely to have the key; tell whether the home is taken."""
+    mark = tag(mix(key))
+    entry = entries[home(mark, len(entries))]
+    if entry >> 32 == mark:
+        prefetch(keys, entry & _SLOT)
+        prefetch(links, entry & _SLOT)
+    return entry != _NONE  # type: ignore[no-any-return]
+
+
+@kernel
 def _insert(
     slots: np.ndarray,
     new_keys: np.ndarray,
@@ -88,20 +105,25 @@ def _insert(
     after: np.ndarray,
     before: np.ndarray,
 ) -> None:
-    for i in range(len(slots)):
-        slot = np.int64(slots[i])
-        key = new_keys[i]
-        keys[slot] = key
-        before[slot] = _NONE
-        place = _find(key, keys, entries)
-        if place < 0:
-            place = -place - 1
-            after[slot] = _NONE
-        else:
-            first = entries[place] & _SLOT
-            after[slot] = first
-            before[first] = slot
-        entries[place] = (tag(mix(key)) << 32) | slot
+    for start in range(0, len(slots), BLOCK):
+        block = range(start, min(start + BLOCK, len(slots)))
+        _prefetch_entries(new_keys[start : start + BLOCK], entries)
+        for i in block:
+            _prefetch_tuple(new_keys[i], keys, entries, before)
+        for i in block:
+            slot = np.int64(slots[i])
+            key = new_keys[i]
+            keys[slot] = key
+            before[slot] = _NONE
+            place = _find(key, keys, entries)
+            if place < 0:
+                place = -place - 1
+                after[slot] = _NONE
+            else:
+                first = entries[place] & _SLOT
+                after[slot] = first
+                before[first] = slot
+            entries[place] = (tag(mix(key)) << 32) | slot
 
 
 @kernel
@@ -144,17 +166,16 @@ def _take(
     found_slots: np.ndarray,
     found_rows: np.ndarray,
 ) -> tuple[int, int]:
-    """Go through the keys in blocks: dismiss those whose home is empty first, so that memory accesses overlap."""
     found = 0
     room = len(found_slots)
-    capacity = len(entries)
-    likely = np.empty(_BLOCK, dtype=np.int64)
+    likely = np.empty(BLOCK, dtype=np.int64)
     while row < len(page_keys):
-        stop = min(row + _BLOCK, len(page_keys))
+        stop = min(row + BLOCK, len(page_keys))
+        _prefetch_entries(page_keys[row:stop], entries)
         count = 0
         for i in range(row, stop):
             likely[count] = i
-            count += entries[home(tag(mix(page_keys[i])), capacity)] != _NONE
+            count += _prefetch_tuple(page_keys[i], keys, entries, after)
         for i in likely[:count]:
             place = _find(page_keys[i], keys, entries)
             if place < 0:

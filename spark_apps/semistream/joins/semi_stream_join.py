@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 
-from spark_apps.semistream import arrow
 from spark_apps.semistream.disk_buffer import DiskBuffer
 from spark_apps.semistream.front_stage import FrontStage
 from spark_apps.semistream.keys import KeyCodec
@@ -92,16 +91,13 @@ class SemiStreamJoin(ABC):
 
     def step(self) -> list[Any]:
         """Do one iteration of the algorithm's loop and give what it joined."""
-        self._stream_phase()
-        if self.pending:
-            self._disk_phase()
-        return self._output.take_all()
+        return self._iterate()
 
     def finish(self) -> list[Any]:
         """Join everything that waits, as when the stream pauses or ends; the join can be fed again."""
         joined: list[Any] = []
         while self.pending or len(self.stream_buffer):
-            joined += self.step()
+            joined += self._iterate()
         return joined
 
     @property
@@ -130,6 +126,12 @@ class SemiStreamJoin(ABC):
     def _disk_phase(self) -> None:
         """Read a page of R and join it with the tuples that wait."""
 
+    def _iterate(self) -> list[Any]:
+        self._stream_phase()
+        if self.pending:
+            self._disk_phase()
+        return self._output.take_all()
+
     def _enough_room(self) -> bool:
         """Tell whether so much room was made that the stream phase is worth its fixed cost."""
         return self.waiting.free >= self.waiting.slots // 16
@@ -149,7 +151,7 @@ class SemiStreamJoin(ABC):
         free = self.waiting.rows.free_blocks
 
         def confirm(rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
-            keys = arrow.take([chunk.rows.column(name) for name in self.on], rows)
+            keys = chunk.rows.select(self.on).take(pa.array(rows)).columns
             return KeyCodec.equal(keys, self.front_stage.cache.rows.take_columns(self.relation.key, slots))
 
         read, hits, slots, unmatched, misses = self.front_stage.probe(
@@ -170,7 +172,7 @@ class SemiStreamJoin(ABC):
         """Leave out matches whose real keys differ; there are none when 64-bit keys are exact."""
         if self.relation.codec.exact:
             return slots, rows
-        keys = arrow.take([page.rows.column(name) for name in self.relation.key], rows)
+        keys = page.rows.select(self.relation.key).take(pa.array(rows)).columns
         same = KeyCodec.equal(self.waiting.rows.take_columns(self.on, slots), keys)
         return slots[same], rows[same]
 

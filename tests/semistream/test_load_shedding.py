@@ -1,0 +1,164 @@
+"""Under high load the dearest tuples go to disk, and every one of them comes back."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_apps.semistream.joins import CHybridJoin
+from spark_apps.semistream.load_shedder import LoadShedder, UpfrontShedder
+from spark_apps.semistream.memory_split import Shares
+from spark_apps.semistream.page_choice import OldestFirst
+from spark_apps.semistream.relation import MemoryRelation
+from spark_apps.semistream.shed_store import ShedStore
+from tests.naive import equal_keys, multiset, nested_loop_join
+from tests.semistream import cases
+
+MEMORY = 30_000
+SHARES = Shares(stream_buffer=0.5, front_stage=0.05)
+
+
+def _join(shedder: LoadShedder, stream: pa.Schema) -> CHybridJoin:
+    relation = MemoryRelation(cases.master("string", cases.master_numbers()), ["id_a"], page_rows=4)
+    return CHybridJoin(relation, stream, "a", MEMORY, how="left", shares=SHARES, shedder=shedder)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    numbers=st.lists(st.one_of(st.none(), st.integers(0, cases.DOMAIN + 20)), max_size=400),
+    arrivals=st.lists(st.integers(0, 150), min_size=1, max_size=12),
+    steps=st.integers(1, 3),
+    kind=st.sampled_from([LoadShedder, UpfrontShedder]),
+)
+def test_nothing_is_lost_and_nothing_comes_twice(
+    tmp_path_factory: pytest.TempPathFactory,
+    numbers: list[Any],
+    arrivals: list[int],
+    steps: int,
+    kind: type[LoadShedder],
+) -> None:
+    """However arrivals and iterations interleave, all output together is the oracle's, and the store is empty."""
+    stream = cases.stream("string", numbers)
+    shedder = kind(ShedStore(tmp_path_factory.mktemp("shed"), stream.schema), portion=64)
+    join = _join(shedder, stream.schema)
+    out: list[pa.RecordBatch] = []
+    start = 0
+    turn = 0
+    while start < len(stream):
+        for batch in stream.slice(start, arrivals[turn % len(arrivals)]).to_batches():
+            for piece in join.stream_buffer.pieces(batch):
+                while not join.stream_buffer.has_room(piece):
+                    out += join.step()
+                join.offer(piece)
+        start += arrivals[turn % len(arrivals)]
+        turn += 1
+        for _ in range(steps):
+            out += join.step()
+        join.commit()
+        if turn > 2 * len(stream):
+            break
+    out += join.finish()
+    join.commit()
+    expected = nested_loop_join(
+        stream.slice(0, start),
+        cases.master("string", cases.master_numbers()),
+        equal_keys(["a"], ["id_a"]),
+        cases.COLUMNS,
+        outer=True,
+    )
+    assert multiset(out) == expected
+    assert len(shedder.store) == 0
+    assert shedder.to_load == 0
+
+
+def _flood(shedder: LoadShedder, size: int) -> CHybridJoin:
+    """Offer more tuples than H_S holds at once, each with a key of its own."""
+    stream = cases.stream("string", list(range(10_000, 10_000 + size)))
+    join = _join(shedder, stream.schema)
+    for batch in join.stream_buffer.pieces(stream.to_batches()[0]):
+        join.offer(batch)
+    return join
+
+
+def test_sheds_the_oldest_tuples_of_the_queue(tmp_path: Path) -> None:
+    """Considered tuples are shed: those that have waited longest, while new ones take their place."""
+    schema = cases.stream("string", []).schema
+    shedder = LoadShedder(ShedStore(tmp_path, schema))
+    numbers = cases.master_numbers() * 3
+    stream = cases.stream("string", numbers)
+    join = _join(shedder, schema)
+    join.offer(stream.slice(0, 170).to_batches()[0])
+    join._stream_phase()  # noqa: SLF001 - fills H_S as the first half of a step does
+    waiting = len(join.waiting)
+    oldest = join.waiting.rows.identify(join.waiting.queue.oldest(waiting)).tolist()
+    surplus = len(join.stream_buffer)
+    assert surplus > waiting // 16
+    shedder.balance(join.waiting, join.stream_buffer)
+    assert shedder.store.read(shedder.store.names[0]).column("n").to_pylist() == oldest[:surplus]
+    assert len(join.waiting) == max(0, waiting - surplus)
+
+
+def test_upfront_shedding_takes_the_newest_of_the_buffer(tmp_path: Path) -> None:
+    """The baseline leaves the queue alone and sheds what has arrived last."""
+    schema = cases.stream("string", []).schema
+    shedder = UpfrontShedder(ShedStore(tmp_path, schema))
+    join = _flood(shedder, 140)
+    join._stream_phase()  # noqa: SLF001 - fills H_S as the first half of a step does
+    waiting, w = len(join.waiting), join.waiting.free
+    surplus = len(join.stream_buffer) - 2 * w
+    assert surplus > waiting // 16
+    shedder.balance(join.waiting, join.stream_buffer)
+    assert len(join.waiting) == waiting
+    assert len(join.stream_buffer) == 2 * w
+    shed = [n for name in shedder.store.names for n in shedder.store.read(name).column("n").to_pylist()]
+    assert sorted(shed) == list(range(140 - surplus, 140))
+
+
+def test_looks_up_away_from_where_it_sheds(tmp_path: Path) -> None:
+    """With a shedder the page is that of the tuple at 15% of the queue, without one that of the oldest."""
+    schema = cases.stream("string", []).schema
+    choice = _join(LoadShedder(ShedStore(tmp_path, schema)), schema).page_choice
+    assert isinstance(choice, OldestFirst)
+    assert choice.position == 0.15
+
+
+def test_a_calm_stream_sheds_nothing(tmp_path: Path) -> None:
+    """While the buffer holds less than what an iteration reads, nothing goes to disk."""
+    stream = cases.stream("string", cases.master_numbers())
+    shedder = LoadShedder(ShedStore(tmp_path, stream.schema))
+    join = _join(shedder, stream.schema)
+    for batch in stream.to_batches(max_chunksize=3):
+        join.offer(batch)
+        join.step()
+    assert shedder.shed == 0
+
+
+def test_all_that_waits_can_be_shed_and_joined_by_another_process(tmp_path: Path) -> None:
+    """When time is over everything that waits goes to disk; a join made later over the directory gives it out."""
+    stream = cases.stream("string", cases.master_numbers() * 4)
+    first = _join(LoadShedder(ShedStore(tmp_path, stream.schema)), stream.schema)
+    out = [row for batch in stream.to_batches() for row in first.feed(batch)]
+    first.shed_all()
+    assert first.pending == 0
+    second = _join(LoadShedder(ShedStore(tmp_path, stream.schema)), stream.schema)
+    out += second.finish()
+    assert multiset(out) == nested_loop_join(
+        stream, cases.master("string", cases.master_numbers()), equal_keys(["a"], ["id_a"]), cases.COLUMNS, outer=True
+    )
+    second.commit()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_stays_until_its_output_is_safe(tmp_path: Path) -> None:
+    """Loading tuples back does not remove their file; saying that their output is safe does."""
+    stream = cases.stream("string", cases.master_numbers())
+    store = ShedStore(tmp_path, stream.schema)
+    store.add(stream.to_batches()[0])
+    join = _join(LoadShedder(store), stream.schema)
+    join.finish()
+    assert len(ShedStore(tmp_path, stream.schema)) == len(stream)
+    join.commit()
+    assert len(ShedStore(tmp_path, stream.schema)) == 0

@@ -1,0 +1,179 @@
+"""A page file holds a relation of any size, complete or not at all."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spark_apps.semistream.joins import CHybridJoin
+from spark_apps.semistream.relation import Counters, MemoryRelation, PageFile, Relation, write_page_file
+from tests.naive import multiset
+from tests.semistream import cases
+
+PAGE_ROWS = 8
+
+
+def _write(path: Path, kind: str, numbers: list[int], batch_rows: int = 13) -> pa.Table:
+    table = cases.master(kind, numbers)
+    key = [name for name in table.column_names if name.startswith("id_")]
+    write_page_file(path, table.schema, table.to_batches(max_chunksize=batch_rows), key, PAGE_ROWS)
+    return table
+
+
+def _all_rows(relation: Relation) -> pa.Table:
+    rows = [row for p in range(relation.pages) for row in relation.read_page(p).rows.to_pylist()]
+    return pa.Table.from_pylist(rows, relation.schema)
+
+
+@pytest.mark.parametrize("uncached", [False, True])
+@pytest.mark.parametrize("kind", cases.KEY_KINDS)
+def test_gives_back_every_row_in_order(tmp_path: Path, kind: str, uncached: bool) -> None:  # noqa: FBT001
+    """Pages hold the rows in the order in which they were written, whatever the size of the source's batches."""
+    table = _write(tmp_path / "r", kind, cases.master_numbers())
+    with PageFile(tmp_path / "r", uncached=uncached) as relation:
+        assert relation.row_count == len(table)
+        assert relation.unique
+        assert _all_rows(relation).equals(table)
+
+
+@pytest.mark.parametrize("kind", cases.KEY_KINDS)
+def test_the_index_finds_the_page_of_every_key_and_of_no_other(tmp_path: Path, kind: str) -> None:
+    """The index in the file names the right page for keys of R, and none for others."""
+    numbers = cases.master_numbers()
+    _write(tmp_path / "r", kind, numbers)
+    relation = PageFile(tmp_path / "r")
+    wanted = [*numbers, 1000, 1001]
+    keys, _ = relation.codec.encode(list(cases.key_columns(kind, wanted).values()))
+    expected = [i // PAGE_ROWS for i in range(len(numbers))] + [-1, -1]
+    assert relation.locate(keys).tolist() == expected
+    assert relation.candidates(int(keys[20])) == [20 // PAGE_ROWS]
+    assert relation.candidates(int(keys[-1])) == []
+
+
+@pytest.mark.parametrize("uncached", [False, True])
+@pytest.mark.parametrize("kind", cases.KEY_KINDS)
+def test_joins_as_a_relation_in_memory_does(tmp_path: Path, kind: str, uncached: bool) -> None:  # noqa: FBT001
+    """A join over the file gives what the oracle gives."""
+    _write(tmp_path / "r", kind, cases.master_numbers())
+    relation = PageFile(tmp_path / "r", uncached=uncached)
+    stream = cases.stream(kind, cases.SHAPES["skewed"](np.random.default_rng(3)))
+    on = [name.removeprefix("id_") for name in relation.key]
+    join = CHybridJoin(relation, stream.schema, on, 2 * cases.MEMORY)
+    out = [row for batch in stream.to_batches(max_chunksize=50) for row in join.feed(batch)] + join.finish()
+    assert multiset(out) == cases.expected(kind, "skewed", 3, "inner")
+
+
+def test_counts_what_it_reads(tmp_path: Path) -> None:
+    """Pages, bytes, seeks and look-ups are counted one by one; bytes are those of the pages in the file."""
+    _write(tmp_path / "r", "int64", cases.master_numbers())
+    relation = PageFile(tmp_path / "r")
+    for page in (0, 1, 2, 5, 5, 6):
+        relation.read_page(page)
+    relation.locate(np.arange(4))
+    relation.candidates(7)
+    counted = relation.counters
+    assert (counted.pages_read, counted.seeks, counted.look_ups) == (6, 2, 5)
+    single = Counters()
+    for page in (0, 1, 2, 5, 5, 6):
+        fresh = PageFile(tmp_path / "r")
+        fresh.read_page(page)
+        single.bytes_read += fresh.counters.bytes_read
+    assert counted.bytes_read == single.bytes_read > 0
+
+
+def test_uncached_reads_count_whole_blocks_of_the_disk(tmp_path: Path) -> None:
+    """A read past the page cache takes whole blocks, and that is what is counted."""
+    _write(tmp_path / "r", "int64", cases.master_numbers())
+    with PageFile(tmp_path / "r", uncached=True) as relation:
+        relation.read_page(0)
+        assert relation.counters.bytes_read == 4096
+
+
+def test_repeated_keys_are_noticed(tmp_path: Path) -> None:
+    """The file says whether its keys are unique."""
+    for kind in cases.KEY_KINDS:
+        _write(tmp_path / "twice", kind, [1, 2, 3, 2])
+        assert not PageFile(tmp_path / "twice").unique
+    stream = cases.stream("int64", [1])
+    with pytest.raises(ValueError, match="must be unique for CHybridJoin"):
+        CHybridJoin(MemoryRelation(cases.master("int64", [1, 1]), ["id_a"]), stream.schema, "a", cases.MEMORY)
+
+
+def test_null_keys_are_refused(tmp_path: Path) -> None:
+    """A row of R without a key could never be found: the writer says so, and leaves no file."""
+    table = pa.table({"id_a": pa.array([1, None], pa.int64())})
+    with pytest.raises(ValueError, match=r"key columns \['id_a'\] of the relation must not be null, row 1"):
+        write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id_a"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_build_leaves_the_old_file(tmp_path: Path) -> None:
+    """When the source fails halfway the file is as it was, and nothing else is left behind."""
+    old = _write(tmp_path / "r", "int64", [1, 2, 3])
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield from cases.master("int64", list(range(100))).to_batches()
+        raise OSError("source has gone")
+
+    with pytest.raises(OSError, match="source has gone"):
+        write_page_file(tmp_path / "r", old.schema, failing(), ["id_a"], PAGE_ROWS)
+    assert _all_rows(PageFile(tmp_path / "r")).equals(old)
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_damage_is_found_wherever_it_is(tmp_path: Path) -> None:
+    """A flipped byte in any page, in the directory or in the footer is an error, and so is a file cut short."""
+    path = tmp_path / "r"
+    _write(path, "int64", cases.master_numbers())
+    whole = path.read_bytes()
+    relation = PageFile(path)
+    relation.verify()
+    for at in (4096 + 500, 4096 * relation.pages + 100, len(whole) - 30, len(whole) - 10):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(ValueError, match=r"build .* again"):
+            PageFile(path).verify()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="must be a complete page file"):
+        PageFile(path)
+
+
+def test_a_damaged_page_is_found_when_it_is_read(tmp_path: Path) -> None:
+    """A join never sees a page that does not match its checksum."""
+    path = tmp_path / "r"
+    _write(path, "int64", cases.master_numbers())
+    with path.open("r+b") as file:
+        file.seek(4096 + 500)
+        file.write(b"\xff")
+    relation = PageFile(path)
+    with pytest.raises(ValueError, match=r"page 0 of .* must match its checksum"):
+        relation.read_page(0)
+
+
+def test_an_empty_relation_is_a_file_too(tmp_path: Path) -> None:
+    """No rows make a file with no pages."""
+    _write(tmp_path / "r", "string", [])
+    relation = PageFile(tmp_path / "r")
+    assert (relation.pages, relation.row_count) == (0, 0)
+    assert relation.locate(np.arange(3)).tolist() == [-1, -1, -1]
+
+
+def test_is_synced_before_it_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is on the disk before its name is, and its name before the writer returns."""
+    calls: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def noted_fsync(descriptor: int) -> None:
+        calls.append("directory" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file")  # noqa: PTH112
+        fsync(descriptor)
+
+    def noted_replace(self: Path, target: Path) -> Path:
+        calls.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Path, "replace", noted_replace)
+    _write(tmp_path / "r", "int64", [1, 2, 3])
+    assert calls == ["file", "rename", "directory"]

@@ -1,0 +1,146 @@
+"""The shed store loses nothing when the machine stops between any two system calls."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_apps.semistream.shed_store import ShedStore
+
+SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("note", pa.string())])
+
+
+class MachineStoppedError(BaseException):
+    """The machine has stopped; nothing can handle that."""
+
+
+class Machine:
+    """The system calls of a machine that stops before the call with number `stop_at`.
+
+    It remembers what has been synced. `restart` makes of the directory what a disk may keep: files not synced lose
+    half of their bytes; renames and removals of a directory not synced are undone, or kept.
+    """
+
+    CALLS = ("open", "write", "fsync", "close", "replace", "unlink")
+
+    def __init__(self, directory: Path, stop_at: int, patch: pytest.MonkeyPatch) -> None:
+        self.directory = directory
+        self.stop_at = stop_at
+        self.calls = 0
+        self.unsynced: set[str] = set()
+        self.undo: list[Callable[[], Any]] = []
+        for name in self.CALLS:
+            patch.setattr(os, name, self._wrap(name, getattr(os, name)))
+
+    def _wrap(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any system call
+            if self.calls == self.stop_at:
+                raise MachineStoppedError
+            self.calls += 1
+            self._note(name, args)
+            return real(*args, **kwargs)
+
+        return call
+
+    def _note(self, name: str, args: tuple[Any, ...]) -> None:
+        if name == "write":
+            self.unsynced.add(str(Path(f"/proc/self/fd/{args[0]}").readlink()))
+        elif name == "fsync":
+            path = str(Path(f"/proc/self/fd/{args[0]}").readlink())
+            if path == str(self.directory):
+                self.undo.clear()
+            self.unsynced.discard(path)
+        elif name == "replace":
+            source, target = Path(args[0]), Path(args[1])
+            assert str(source) not in self.unsynced, "a file must be synced before it is renamed"
+            self.undo.append(lambda: target.rename(source) if target.exists() else None)
+        elif name == "unlink":
+            gone = Path(args[0])
+            content = gone.read_bytes()
+            self.undo.append(lambda: gone.write_bytes(content))
+
+    def restart(self, *, directory_kept: bool) -> None:
+        """Stop for good, and leave on the disk what may be left."""
+        for path in map(Path, self.unsynced):
+            if path.exists():
+                path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        if not directory_kept:
+            for undo in reversed(self.undo):
+                undo()
+
+
+def _batch(number: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"n": number * 10 + i, "note": "x" * i} for i in range(3)], schema=SCHEMA)
+
+
+def _work(store: ShedStore, added: list[int], removing: list[int], removed: list[int]) -> None:
+    """Add three batches and remove two, noting what has begun and what has returned."""
+    for number in range(2):
+        store.add(_batch(number))
+        added.append(number)
+    removing.append(0)
+    store.remove(store.names[0])
+    removed.append(0)
+    store.add(_batch(2))
+    added.append(2)
+    removing.append(1)
+    store.remove(store.names[0])
+    removed.append(1)
+
+
+def _calls_of_all_work(directory: Path) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        machine = Machine(directory, -1, patch)
+        _work(ShedStore(directory, SCHEMA), [], [], [])
+    return machine.calls
+
+
+def test_keeps_what_was_added_through_a_stop_between_any_two_calls(tmp_path: Path) -> None:
+    """Whenever the machine stops, a batch whose `add` returned is there whole, unless its removal had begun."""
+    calls = _calls_of_all_work(tmp_path / "count")
+    assert calls > 30
+    for stop_at in range(calls):
+        for directory_kept in (True, False):
+            directory = tmp_path / "store"
+            shutil.rmtree(directory, ignore_errors=True)
+            added: list[int] = []
+            removing: list[int] = []
+            removed: list[int] = []
+            with pytest.MonkeyPatch.context() as patch:
+                machine = Machine(directory, stop_at, patch)
+                with pytest.raises(MachineStoppedError):
+                    _work(ShedStore(directory, SCHEMA), added, removing, removed)
+            machine.restart(directory_kept=directory_kept)
+            store = ShedStore(directory, SCHEMA)
+            kept = [store.read(name) for name in store.names]
+            numbers = [batch.column("n")[0].as_py() // 10 for batch in kept]
+            assert all(batch.equals(_batch(number)) for batch, number in zip(kept, numbers, strict=True))
+            assert numbers == sorted(set(numbers)), "in order, none twice"
+            assert set(added) - set(removing) <= set(numbers), f"lost at call {stop_at}"
+            assert not set(removed) & set(numbers), f"came back after call {stop_at}"
+            assert not list(directory.glob("*.tmp"))
+
+
+def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
+    """A flipped bit is found when the file is read."""
+    store = ShedStore(tmp_path, SCHEMA)
+    store.add(_batch(1))
+    path = tmp_path / store.names[0]
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="must match its checksum"):
+        store.read(store.names[0])
+
+
+def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
+    """Files added after a restart come after those from before."""
+    ShedStore(tmp_path, SCHEMA).add(_batch(0))
+    store = ShedStore(tmp_path, SCHEMA)
+    store.add(_batch(1))
+    assert [store.read(name).column("n")[0].as_py() for name in store.names] == [0, 10]
+    assert len(store) == 6
