@@ -1,8 +1,9 @@
-"""Bring the warehouse's tables and the pipeline's topics to this version, and fill the product table if it is empty."""
+"""Bring tables and topics to this version, fill the product table if it is empty, and begin to log its changes."""
 
 from airflow.sdk import DAG, Param
 
-from plugins.operators.warehouse import CreateTopicsOperator, LoadCatalogueOperator, MigrateOperator
+from plugins.operators.master import LoadCatalogueOperator, PrepareMasterOperator
+from plugins.operators.warehouse import CreateTopicsOperator, MigrateOperator
 
 with DAG(
     "prepare_warehouse",
@@ -15,4 +16,8 @@ with DAG(
     },
 ):
     CreateTopicsOperator(task_id="create_topics", pipeline="sales")
-    MigrateOperator(task_id="migrate") >> LoadCatalogueOperator(task_id="load_catalogue", rows="{{ params.products }}")
+    (
+        MigrateOperator(task_id="migrate")
+        >> LoadCatalogueOperator(task_id="load_catalogue", rows="{{ params.products }}")
+        >> PrepareMasterOperator(task_id="prepare_master", pipeline="sales")
+    )

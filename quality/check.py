@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import great_expectations as gx
 from sqlalchemy import URL
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from services.warehouse import Login
 
+Expectation = dict[str, Any]  # type and kwargs, as Great Expectations names them
 SUITES = ROOT / "quality" / "suites"
 
 
@@ -33,18 +34,27 @@ class Outcome:
 
 def check_suite(name: str, checker: Login) -> Outcome:
     """Check the table `name` against `quality/suites/<name>.json`."""
+    return check_table(name, read_suite(name), checker)
+
+
+def read_suite(name: str) -> list[Expectation]:
+    """Read the expectations of a suite's file."""
     file = SUITES / f"{name}.json"
     if not file.is_file():
         there = ", ".join(sorted(path.stem for path in SUITES.glob("*.json")))
         raise SuiteError(f"suite {name!r}: there is no {file.relative_to(ROOT)}; there are: {there}")
+    return list(json.loads(file.read_text())["expectations"])
+
+
+def check_table(table: str, expectations: list[Expectation], checker: Login) -> Outcome:
+    """Check a table of the warehouse."""
     context = gx.get_context(mode="ephemeral")
     address = URL.create(
         "mysql+pymysql", checker.user, checker.password, checker.host, checker.port, checker.database
     ).render_as_string(hide_password=False)
     source = context.data_sources.add_sql("warehouse", connection_string=address)
-    batch = source.add_table_asset(name, table_name=name).add_batch_definition_whole_table("all").get_batch()
-    suite = gx.ExpectationSuite(**json.loads(file.read_text()))
-    result = batch.validate(suite)
+    batch = source.add_table_asset(table, table_name=table).add_batch_definition_whole_table("all").get_batch()
+    result = batch.validate(gx.ExpectationSuite(name=table, expectations=expectations))
     lines = [_describe(each) for each in result.results]
     failures = [line for line, each in zip(lines, result.results, strict=True) if not each.success]
     return Outcome(lines, failures)

@@ -18,7 +18,7 @@ from services.settings import SettingsError, settings
 from services.warehouse import login
 from spark_apps.control import AlreadyRunningError, Lease
 from spark_apps.enrichment import OUTPUT_SCHEMA, Enricher
-from spark_apps.master import snapshot
+from spark_apps.master import snapshots
 from spark_apps.pipeline import PipelineError, load_pipeline
 from spark_apps.session import create_session, kafka_options
 from spark_apps.topics import TopicError, source_number
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
     try:
         run(settings(), load_pipeline(parser.parse_args().pipeline))
-    except (SettingsError, PipelineError, TopicError, AlreadyRunningError, snapshot.SnapshotError) as failure:
+    except (SettingsError, PipelineError, TopicError, AlreadyRunningError, snapshots.SnapshotError) as failure:
         sys.exit(f"enrich_stream: {failure}")
     except (pymysql.MySQLError, KafkaError) as failure:
         sys.exit(f"enrich_stream: cannot start: {failure}. See that `make status` says healthy.")
@@ -50,18 +50,19 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     loader = login("loader", chosen)
-    snapshots = chosen.state / "snapshots" / pipeline.name
-    if snapshot.current_version(snapshots) is None:
-        raise snapshot.SnapshotError(f"no snapshot in {snapshots}. The Dag refresh_master_order publishes one.")
+    folder = chosen.state / "snapshots" / pipeline.name
+    held = snapshots.hold(folder)
     source = source_number(chosen.kafka_bootstrap, pipeline.source.topic, loader)
     with Lease(loader, pipeline.name) as lease:
         session = create_session(f"enrich_stream {pipeline.name}")
 
         def write(batch: DataFrame, _batch_id: int) -> None:
-            version = snapshot.current_version(snapshots)
-            assert version is not None  # noqa: S101  # versions are only ever added
+            nonlocal held
+            newest = snapshots.hold(folder)
+            held.release()
+            held = newest
             messages = batch.select("partition", "offset", "value").mapInArrow(
-                Enricher(source, snapshots, version), OUTPUT_SCHEMA
+                Enricher(source, held.snapshot.path), OUTPUT_SCHEMA
             )
             target = {"kafka.bootstrap.servers": chosen.kafka_bootstrap, "topic": pipeline.enriched.topic}
             messages.write.format("kafka").options(**target).save()

@@ -17,7 +17,7 @@ from pyarrow import compute
 
 from services.warehouse import connect, login
 from spark_apps.events import parse
-from spark_apps.master import snapshot
+from spark_apps.semistream.relation.page_file import PageFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,13 +37,11 @@ class Enricher:
 
     Attributes:
         source: the number of the topic's incarnation.
-        snapshots: the folder of the master data's snapshots.
-        version: the snapshot to join with.
+        snapshot: the page file of the master data to join with.
     """
 
     source: int
-    snapshots: Path
-    version: int
+    snapshot: Path
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Load each batch's rows and yield the messages for the enriched topic."""
@@ -55,7 +53,7 @@ class Enricher:
     def _enrich(self, batch: pa.RecordBatch, connection: Connection) -> pa.RecordBatch:
         parsed = parse(batch["value"])
         positions = _positions(self.source, batch)
-        master, keys, order = _master(self.snapshots, self.version)
+        master, keys, order = _master(self.snapshot)
         matched, rows = _match(parsed, keys, order)
         events = parsed.events.filter(matched)
         joined = {name: events[name] for name in ENRICHED if name in events.column_names}
@@ -80,9 +78,11 @@ def _positions(source: int, batch: pa.RecordBatch) -> list[tuple[int, int, int]]
 
 
 @lru_cache(maxsize=1)
-def _master(folder: Path, version: int) -> tuple[pa.Table, np.ndarray, np.ndarray]:
-    master = snapshot.read(folder, version)
-    keys = master["product_id"].to_numpy()
+def _master(path: Path) -> tuple[pa.Table, np.ndarray, np.ndarray]:
+    relation = PageFile(path)
+    pages = [relation.read_page(page).rows for page in range(relation.pages)]
+    master = pa.Table.from_batches(pages, relation.schema)
+    keys = master["product_id"].to_numpy().astype(np.int64)
     order = np.argsort(keys)
     return master, keys[order], order
 

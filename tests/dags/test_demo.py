@@ -109,10 +109,14 @@ def test_the_enriched_topic_carries_the_same_rows(told: Settings) -> None:
 
 def test_the_master_data_is_published_in_the_order_of_the_estimate(told: Settings) -> None:
     """The most frequent product comes first."""
-    from spark_apps.master import snapshot
+    from spark_apps.master.snapshots import current
+    from spark_apps.semistream.relation import PageFile
 
-    folder = told.state / "snapshots" / "sales"
-    published = snapshot.read(folder, snapshot.current_version(folder) or 0)["product_id"].to_pylist()
+    snapshot = current(told.state / "snapshots" / "sales")
+    assert snapshot
+    relation = PageFile(snapshot.path)
+    pages = (relation.read_page(page).rows["product_id"].to_pylist() for page in range(relation.pages))
+    published = [key for page in pages for key in page]
     ranked = rows(told, "SELECT product_id FROM product_frequency ORDER BY access_frequency DESC, product_id")
     assert len(published) == STORY["products"]
     assert published[: len(ranked)] == [row[0] for row in ranked]
