@@ -127,6 +127,7 @@ def _number(connection: Connection, master: Master) -> tuple[int, int]:
 
 def _check_log_reaches(connection: Connection, master: Master, after: int) -> None:
     _, forgot = _state(connection, master)
+    connection.commit()
     if after < forgot:
         raise ChangesForgottenError(
             f"changes of `{master.table}` behind position {after} are no longer all in the log, it begins behind "

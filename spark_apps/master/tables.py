@@ -90,6 +90,7 @@ def prepare(owner: Login, master: Master) -> None:
     with connect(owner) as connection, connection.cursor() as cursor:
         types = definitions(connection, master)
         keys = ", ".join(f"`{name}` {types[name]}" for name in master.key)
+        any_keys = keys.replace(" NOT NULL", " NULL")  # logging must never be why a row cannot be written
         cursor.execute(
             f"CREATE TABLE IF NOT EXISTS `{names.frequency}` ({keys}, "
             "access_frequency DOUBLE NOT NULL COMMENT 'estimated share of events that name this key', "
@@ -97,7 +98,7 @@ def prepare(owner: Login, master: Master) -> None:
         )
         cursor.execute(
             f"CREATE TABLE IF NOT EXISTS `{names.change}` (change_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, "
-            f"position BIGINT UNSIGNED NULL, {keys}, PRIMARY KEY (change_id), KEY (position))"
+            f"position BIGINT UNSIGNED NULL, {any_keys}, PRIMARY KEY (change_id), KEY (position))"
         )
         cursor.execute("INSERT IGNORE INTO master_changes (master) VALUES (%s)", (master.table,))
         for statement in _triggers(master):
