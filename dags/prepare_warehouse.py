@@ -3,7 +3,7 @@
 from airflow.sdk import DAG, Param
 
 from plugins.operators.master import LoadCatalogueOperator, PrepareMasterOperator
-from plugins.operators.warehouse import CreateTopicsOperator, MigrateOperator
+from plugins.operators.warehouse import CreateTablesOperator, CreateTopicsOperator, MigrateOperator
 
 with DAG(
     "prepare_warehouse",
@@ -18,6 +18,7 @@ with DAG(
     CreateTopicsOperator(task_id="create_topics", pipeline="sales")
     (
         MigrateOperator(task_id="migrate")
+        >> CreateTablesOperator(task_id="create_tables", pipeline="sales")
         >> LoadCatalogueOperator(task_id="load_catalogue", rows="{{ params.products }}")
         >> PrepareMasterOperator(task_id="prepare_master", pipeline="sales")
     )

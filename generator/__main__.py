@@ -32,6 +32,17 @@ def _parser() -> argparse.ArgumentParser:
     _add_target(run.add_argument_group("where to"))
     _add_values(run.add_argument_group("what"))
     _add_time(run.add_argument_group("when"))
+    plot = commands.add_parser(
+        "plot", help="draw the stream", description="Draw skew.png and bursts.png: the paper's figures 10 and 11."
+    )
+    plot.add_argument("--folder", type=Path, required=True, help="where the pictures go")
+    plot.add_argument("--keys", type=int, default=100_000, help="size of the master data (default 100000)")
+    plot.add_argument("--exponent", type=float, default=1.0, help="Zipf's exponent (default 1)")
+    plot.add_argument("--law", choices=get_args(Law), default="integral", help="the paper's, or exactly Zipf's")
+    plot.add_argument("--seed", type=int, default=7, help="chooses the random sequence (default 7)")
+    plot.add_argument("--rate", type=float, default=20_000.0, help="mean events per second (default 20000)")
+    plot.add_argument("--burstiness", type=float, default=2.0, help="peak over mean rate (default 2)")
+    plot.add_argument("--sources", type=int, default=12, help="on/off sources (default 12)")
     return parser
 
 
@@ -116,6 +127,18 @@ def _target(options: argparse.Namespace) -> Target:
     )
 
 
+def _plot(options: argparse.Namespace) -> int:
+    from generator.plot import plot_bursts, plot_skew
+
+    names = ("keys", "exponent", "law", "seed", "rate", "burstiness", "sources")
+    settings = StreamSettings(**{name: getattr(options, name) for name in names})
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for draw, name in ((plot_skew, "skew.png"), (plot_bursts, "bursts.png")):
+        draw(settings, options.folder / name)
+        print(options.folder / name)
+    return 0
+
+
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
@@ -124,20 +147,13 @@ def _run(options: argparse.Namespace) -> int:
     stop = Stop()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.request())
-    try:
-        report = run_stream(
-            _settings(options),
-            _target(options),
-            stop=stop,
-            on_progress=_say if options.progress > 0 else None,
-            progress_seconds=options.progress,
-        )
-    except SettingError as error:
-        _say(f"error: {error}")
-        return _BAD_PARAMETER
-    except SinkError as error:
-        _say(f"error: {error}")
-        return 1
+    report = run_stream(
+        _settings(options),
+        _target(options),
+        stop=stop,
+        on_progress=_say if options.progress > 0 else None,
+        progress_seconds=options.progress,
+    )
     if report.failure:
         _say(f"error: {report.failure}")
     print(report, file=sys.stderr if options.sink == "stdout" else sys.stdout, flush=True)
@@ -146,7 +162,15 @@ def _run(options: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the result is the process' exit code."""
-    return _run(_parser().parse_args(arguments))
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options) if options.command == "run" else _plot(options)
+    except SettingError as error:
+        _say(f"error: {error}")
+        return _BAD_PARAMETER
+    except (SinkError, OSError) as error:
+        _say(f"error: {error}")
+        return 1
 
 
 if __name__ == "__main__":

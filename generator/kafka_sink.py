@@ -8,8 +8,8 @@ all, its events are in the topic twice, with the same event_id.
 
 import time
 from collections import deque
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka import errors as kafka_errors
@@ -19,9 +19,12 @@ from generator.sinks import SinkError, Stop
 from generator.tally import Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kafka.producer.future import FutureRecordMetadata
 
 MAX_IN_FLIGHT = 5_000  # many more, and Python's garbage collector spends its time walking through them
+_SLICE = 500
 DELIVERY_SECONDS = 600  # the longest outage that is waited for
 STOP_SECONDS = 4  # after a request to stop; Airflow kills five seconds after SIGTERM
 _BOOTSTRAP_SECONDS = 5
@@ -33,7 +36,7 @@ PRODUCER_SETTINGS = {
     "acks": "all",
     "compression_type": "lz4",
     "linger_ms": 20,
-    "batch_size": 64 * 1024,
+    "batch_size": 32 * 1024,
     "delivery_timeout_ms": DELIVERY_SECONDS * 1000,
     "reconnect_backoff_max_ms": 1_000,
     "bootstrap_timeout_ms": _BOOTSTRAP_SECONDS * 1000,
@@ -52,20 +55,27 @@ _FATE_UNKNOWN = (
 def ensure_topic(bootstrap: str, topic: str, create_partitions: int | None) -> None:
     """Check that the topic is there; create it only when a number of partitions is given."""
     try:
-        admin = KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=_BOOTSTRAP_SECONDS * 1000)
+        with closing(
+            KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=_BOOTSTRAP_SECONDS * 1000)
+        ) as admin:
+            if topic in admin.list_topics():
+                return
+            if create_partitions is None:
+                raise SinkError(
+                    f"topic: {topic!r} does not exist at {bootstrap}; create it, or add --create-topic --partitions N"
+                )
+            with suppress(kafka_errors.TopicAlreadyExistsError):  # somebody else was faster
+                admin.create_topics({topic: {"num_partitions": create_partitions}}, wait_for_metadata=True)
     except kafka_errors.KafkaError as error:
-        raise SinkError(f"bootstrap: no Kafka broker answers at {bootstrap}; is it running? ({error})") from error
-    try:
-        if topic in admin.list_topics():
-            return
-        if create_partitions is None:
-            raise SinkError(
-                f"topic: {topic!r} does not exist at {bootstrap}; create it, or add --create-topic --partitions N"
-            )
-        with suppress(kafka_errors.TopicAlreadyExistsError):  # somebody else was faster
-            admin.create_topics({topic: {"num_partitions": create_partitions}}, wait_for_metadata=True)
-    finally:
-        admin.close()
+        raise SinkError(f"bootstrap: no Kafka broker serves us at {bootstrap}; is it running? ({error})") from error
+
+
+class _Slice(NamedTuple):
+    """Some events in flight: few objects an event, for the garbage collector's sake."""
+
+    futures: list["FutureRecordMetadata"]
+    keys: list[bytes]
+    values: list[bytes]
 
 
 class KafkaSink:
@@ -75,53 +85,62 @@ class KafkaSink:
         self._topic = topic
         self._tally = tally
         self._stop = stop
-        self._producer = KafkaProducer(bootstrap_servers=bootstrap, **PRODUCER_SETTINGS)
-        self._in_flight: deque[tuple[FutureRecordMetadata, bytes, bytes]] = deque()
+        try:
+            self._producer = KafkaProducer(bootstrap_servers=bootstrap, **PRODUCER_SETTINGS)
+            self._producer.partitions_for(topic)  # so that the first event need not wait for metadata
+        except kafka_errors.KafkaError as error:
+            raise SinkError(f"bootstrap: no Kafka broker serves us at {bootstrap}; is it running? ({error})") from error
+        self._in_flight: deque[_Slice] = deque()
+        self._open_events = 0
 
     def write(self, events: Events) -> None:
         """Send the events; wait while too many are in flight, and leave the rest when asked to stop."""
         text, ends = events.json_lines()
-        send, topic, in_flight = self._producer.send, self._topic, self._in_flight
-        start = count = 0
-        try:
-            for product, end in zip(events.products.tolist(), ends.tolist(), strict=True):
-                if len(in_flight) >= MAX_IN_FLIGHT:
-                    self._tally.sent += count
-                    count = 0
-                    if not self._make_room():
-                        return
-                key, value = b"%d" % product, text[start:end]
-                in_flight.append((send(topic, value, key), key, value))
-                count += 1
-                start = end + 1
-        except kafka_errors.KafkaError as error:
-            raise SinkError(f"topic: {topic!r} does not take events any more; {error}") from error
-        finally:
-            self._tally.sent += count
+        keys = [b"%d" % product for product in events.products.tolist()]
+        starts = [0, *(ends[:-1] + 1).tolist()]
+        values = [text[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
+        for first in range(0, len(keys), _SLICE):
+            if not self._make_room():
+                return
+            try:
+                self._send(keys[first : first + _SLICE], values[first : first + _SLICE])
+            finally:
+                self._tally.sent = self._tally.acknowledged + self._open_events
         self.settle()
+
+    def _send(self, keys: list[bytes], values: list[bytes]) -> None:
+        send, topic = self._producer.send, self._topic
+        futures: list[FutureRecordMetadata] = []
+        self._in_flight.append(_Slice(futures, keys, values))
+        try:
+            for key, value in zip(keys, values, strict=True):
+                futures.append(send(topic, value, key))  # kept one by one: what was sent counts, should the next fail
+        except kafka_errors.KafkaError as error:
+            raise SinkError(f"topic: {topic!r} takes no more events ({error})") from error
+        finally:
+            self._open_events += len(futures)
 
     def settle(self) -> None:
         """Look at the futures that are done: count the acknowledged, send again those whose fate is unknown."""
-        in_flight = self._in_flight
-        acknowledged = 0
-        while in_flight and in_flight[0][0].is_done:
-            future, key, value = in_flight.popleft()
-            if future.exception is None:
-                acknowledged += 1
-                continue
-            if isinstance(future.exception, kafka_errors.KafkaTimeoutError) or not isinstance(
-                future.exception, _FATE_UNKNOWN
-            ):
-                self._tally.acknowledged += acknowledged
-                raise SinkError(f"topic: {self._topic!r} does not take events; {future.exception}")
-            in_flight.append((self._producer.send(self._topic, value, key), key, value))
-            self._tally.resent += 1
-        self._tally.acknowledged += acknowledged
+        while self._in_flight and all(future.is_done for future in self._in_flight[0].futures):
+            futures, keys, values = self._in_flight.popleft()
+            self._open_events -= len(futures)
+            failed = [i for i, future in enumerate(futures) if future.exception is not None]
+            self._tally.acknowledged += len(futures) - len(failed)
+            if failed:
+                self._check_fate(futures[i].exception for i in failed)
+                self._tally.resent += len(failed)
+                self._send([keys[i] for i in failed], [values[i] for i in failed])
+
+    def _check_fate(self, errors: "Iterable[Exception]") -> None:
+        for error in errors:
+            if isinstance(error, kafka_errors.KafkaTimeoutError) or not isinstance(error, _FATE_UNKNOWN):
+                raise SinkError(f"topic: {self._topic!r} takes no more events ({error})")
 
     def _make_room(self) -> bool:
         while not self._stop.requested:
             self.settle()
-            if len(self._in_flight) <= MAX_IN_FLIGHT // 2:
+            if self._open_events < MAX_IN_FLIGHT:
                 return True
             time.sleep(_NAP_SECONDS)
         return False

@@ -51,16 +51,18 @@ class Workers:
         for process in self._processes:
             while process.is_alive():
                 process.join(_GLANCE_SECONDS)
-                if not told and (self._stop.requested or not self._failures.empty()):
+                if not told and (self._stop.requested or self._one_failed()):
                     told = True
                     self._terminate()
         if not self._failures.empty():
             return self._failures.get()
         for index, process in enumerate(self._processes):
             if process.exitcode != 0:
-                self._terminate()
                 return f"processes: number {index} ended with exit code {process.exitcode}; look at its output"
         return None
+
+    def _one_failed(self) -> bool:
+        return not self._failures.empty() or any(process.exitcode for process in self._processes)
 
     def _terminate(self) -> None:
         """Ask all to end: they send no more, and wait for acknowledgements."""

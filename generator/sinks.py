@@ -40,7 +40,7 @@ class Sink(Protocol):
     """What the run needs of a sink; every sink counts in the tally what it sent and what is acknowledged."""
 
     def write(self, events: Events) -> None:
-        """Take a batch of events."""
+        """Take a batch of one event or more."""
 
     def settle(self) -> None:
         """Use a free moment to look at acknowledgements."""
@@ -102,9 +102,8 @@ class ParquetSink:
 
     def write(self, events: Events) -> None:
         """Write the events as a row group."""
-        if len(events):
-            self._tally.sent += len(events)
-            self._writer.write_table(pa.Table.from_batches([events.arrow()]))
+        self._tally.sent += len(events)
+        self._writer.write_table(pa.Table.from_batches([events.arrow()]))
 
     def settle(self) -> None:
         """Nothing is acknowledged before the footer."""

@@ -14,6 +14,7 @@ class Tally(ctypes.Structure):
         ("resent", ctypes.c_int64),
         ("waiting_since", ctypes.c_int64),  # when the oldest event that is not sent yet was due; 0 is none
         ("worst_lag", ctypes.c_int64),
+        ("cpu", ctypes.c_int64),
     )
 
     sent: int
@@ -21,6 +22,7 @@ class Tally(ctypes.Structure):
     resent: int
     waiting_since: int
     worst_lag: int
+    cpu: int
 
     def lag(self, now: int) -> int:
         """How far behind its schedule the stream is."""
@@ -38,6 +40,7 @@ class Report:
         resent: Times an event was sent again because its fate was unknown.
         seconds: From the first event to the last acknowledgement.
         worst_lag: The furthest the stream was behind its schedule, in seconds.
+        cpu_seconds: Processor time of all processes, from the first event to the last acknowledgement.
         failure: Why the sink gave up, if it did.
     """
 
@@ -46,6 +49,7 @@ class Report:
     resent: int
     seconds: float
     worst_lag: float
+    cpu_seconds: float
     failure: str | None = None
 
     @classmethod
@@ -58,6 +62,7 @@ class Report:
             resent=sum(tally.resent for tally in tallies),
             seconds=seconds,
             worst_lag=max(tally.worst_lag for tally in tallies) / 1e6,
+            cpu_seconds=sum(tally.cpu for tally in tallies) / 1e6,
         )
 
     @property

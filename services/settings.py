@@ -34,6 +34,8 @@ class Settings(BaseSettings):
     state: Path = Field(ROOT / ".freshet" / "run", description="folder of everything that the running system keeps")
     jars: Path = Field(ROOT / ".freshet" / "jars", description="folder of the jars that services/pom.xml pins")
 
+    pipelines: Path = Field(ROOT / "pipelines", description="folder of the pipelines' files")
+
     kafka_host: str = Field("127.0.0.1", description="where clients find the broker")
     kafka_port: Port = Field(19092, description="the broker's port")
     kafka_controller_port: Port = Field(19093, description="the port of Kafka's own controller (KRaft)")

@@ -52,7 +52,7 @@ class Lease:
                 cursor.execute("SELECT stop_requested FROM pipeline_control WHERE pipeline = %s", (self._pipeline,))
                 (row,) = cursor.fetchall()
             self._connection.commit()  # the next look is to see what is new by then
-        except pymysql.OperationalError:
+        except (pymysql.OperationalError, pymysql.InterfaceError):  # it went away, or has been away since the last look
             with suppress(pymysql.OperationalError):  # still away: the next call tries again
                 self._acquire()
             return False

@@ -9,80 +9,137 @@ import argparse
 import signal
 import sys
 import threading
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pymysql
 from kafka.errors import KafkaError
+from pyspark.errors import StreamingQueryException
 
 from services.settings import SettingsError, settings
 from services.warehouse import login
 from spark_apps.control import AlreadyRunningError, Lease
-from spark_apps.enrichment import OUTPUT_SCHEMA, Enricher
+from spark_apps.enrichment import Enricher
 from spark_apps.master import snapshots
+from spark_apps.messages import SPARK_SCHEMA
 from spark_apps.pipeline import PipelineError, load_pipeline
 from spark_apps.session import create_session, kafka_options
+from spark_apps.tables import TableError, check_tables
 from spark_apps.topics import TopicError, source_number
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from services.settings import Settings
     from spark_apps.pipeline import Pipeline
 
 TRIGGER = "1 second"
-LOOK_FOR_STOP_SECONDS = 1
+LOOK_SECONDS = 1
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
+MAY_PASS = (StreamingQueryException, pymysql.MySQLError, KafkaError)
+CANNOT_START = (
+    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError,
+    pymysql.MySQLError, KafkaError,
+)  # fmt: skip
 
 
 def main() -> None:
     """Run until an operator asks to stop; what cannot start is one line and exit code 1."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description="Enrich a pipeline's stream until it is asked to stop.")
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
     try:
         run(settings(), load_pipeline(parser.parse_args().pipeline))
-    except (SettingsError, PipelineError, TopicError, AlreadyRunningError, snapshots.SnapshotError) as failure:
+    except CANNOT_START as failure:
         sys.exit(f"enrich_stream: {failure}")
-    except (pymysql.MySQLError, KafkaError) as failure:
-        sys.exit(f"enrich_stream: cannot start: {failure}. See that `make status` says healthy.")
+    print("enrich_stream: stopped as asked, between two batches", flush=True)
 
 
 def run(chosen: Settings, pipeline: Pipeline) -> None:
-    """Enrich the pipeline's stream, holding the right to do so."""
+    """Enrich the pipeline's stream, holding the right to do so; start it again after what may pass."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    loader = login("loader", chosen)
-    folder = chosen.state / "snapshots" / pipeline.name
-    held = snapshots.hold(folder)
-    source = source_number(chosen.kafka_bootstrap, pipeline.source.topic, loader)
-    with Lease(loader, pipeline.name) as lease:
+    prepare(chosen, pipeline)  # what cannot work at all is said before Spark starts
+    with Lease(login("loader", chosen), pipeline.name) as lease:
         session = create_session(f"enrich_stream {pipeline.name}")
+        pause = FIRST_PAUSE_SECONDS
+        while not (stop.is_set() or lease.stop_requested()):
+            started = time.monotonic()
+            try:
+                query = prepare(chosen, pipeline).start(session)
+                print(f"enrich_stream: pipeline {pipeline.name!r} runs", flush=True)
+                if watch(query, lease, stop):
+                    break
+            except MAY_PASS as failure:
+                ran_well = time.monotonic() - started > LONGEST_PAUSE_SECONDS
+                pause = FIRST_PAUSE_SECONDS if ran_well else min(2 * pause, LONGEST_PAUSE_SECONDS)
+                print(f"enrich_stream: {first_line(failure)}; goes on in {pause:.0f} s", flush=True)
+                stop.wait(pause)
+        session.stop()
 
-        def write(batch: DataFrame, _batch_id: int) -> None:
-            nonlocal held
-            newest = snapshots.hold(folder)
-            held.release()
-            held = newest
-            messages = batch.select("partition", "offset", "value").mapInArrow(
-                Enricher(source, held.snapshot.path), OUTPUT_SCHEMA
-            )
-            target = {"kafka.bootstrap.servers": chosen.kafka_bootstrap, "topic": pipeline.enriched.topic}
-            messages.write.format("kafka").options(**target).save()
 
-        query = (
+def watch(query: StreamingQuery, lease: Lease, stop: threading.Event) -> bool:
+    """Return when the query has stopped as asked, between two batches; it has ended in any case."""
+    try:
+        while not query.awaitTermination(LOOK_SECONDS):
+            if (stop.is_set() or lease.stop_requested()) and not query.status["isTriggerActive"]:
+                return True
+    finally:
+        query.stop()
+    return False
+
+
+def first_line(failure: Exception) -> str:
+    """Say in one line what ended a query."""
+    lines = [line.strip() for line in str(failure).splitlines()]
+    return next((line for line in lines if line), type(failure).__name__)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Everything that a query is started with."""
+
+    chosen: Settings
+    pipeline: Pipeline
+    source: int
+    marker: str
+
+    def start(self, session: SparkSession) -> StreamingQuery:
+        """Start the query where its checkpoint says that the last one ended."""
+        topic = self.pipeline.source.topic
+        checkpoint = self.chosen.state / "checkpoints" / self.pipeline.name / str(self.source)
+        return (
             session.readStream.format("kafka")
-            .options(**kafka_options(chosen, pipeline.source.topic))
+            .options(**kafka_options(self.chosen, topic))
+            .option("kafka.max.poll.records", 20_000)
             .load()
-            .writeStream.foreachBatch(write)
-            .option("checkpointLocation", str(chosen.state / "checkpoints" / pipeline.name / str(source)))
+            .select("partition", "offset", "value")
+            .writeStream.foreachBatch(self.write)
+            .option("checkpointLocation", str(checkpoint))
             .trigger(processingTime=TRIGGER)
             .start()
         )
-        print(f"enrich_stream: pipeline {pipeline.name!r} runs", flush=True)
-        while not query.awaitTermination(LOOK_FOR_STOP_SECONDS):
-            asked = stop.is_set() or lease.stop_requested()
-            if asked and not query.status["isTriggerActive"]:
-                query.stop()
-        session.stop()
-    print("enrich_stream: stopped as asked, between two batches", flush=True)
+
+    def write(self, batch: DataFrame, _batch_id: int) -> None:
+        """Enrich one batch; it joins with the newest snapshot that there is when it begins."""
+        with snapshots.hold(self.chosen.state / "snapshots" / self.pipeline.name) as snapshot:
+            enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker)
+            enriched = batch.mapInArrow(enricher, SPARK_SCHEMA)
+            if self.pipeline.enriched.topic is None:
+                enriched.write.format("noop").mode("append").save()
+            else:
+                target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
+                enriched.write.format("kafka").options(**target).save()
+
+
+def prepare(chosen: Settings, pipeline: Pipeline) -> Stream:
+    """Check everything that a start needs, so that what is missing is said in one line."""
+    loader = login("loader", chosen)
+    with snapshots.hold(chosen.state / "snapshots" / pipeline.name):  # there is one to join with
+        marker = check_tables(loader, pipeline)
+    source = source_number(chosen.kafka_bootstrap, pipeline.source.topic, loader)
+    return Stream(chosen, pipeline, source, marker)
 
 
 if __name__ == "__main__":

@@ -1,34 +1,37 @@
-"""What a task does with its share of a batch: parse, join with the master snapshot, load into the warehouse.
+"""What a task does with its share of a batch: read the events, join them with the master data, load what they became.
 
-It runs in Spark's Python workers, on Arrow batches. What a worker remembers from batch to batch, the snapshot and its
-index, may be lost at any moment without harm.
+It runs in Spark's Python workers, on Arrow batches. All that a task writes is one transaction, and every row's primary
+key is its event's position: a task that is done twice, or half and then again, leaves what doing it once would.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
 from services.warehouse import connect, login
-from spark_apps.events import parse
-from spark_apps.semistream.relation.page_file import PageFile
+from spark_apps.bulk_load import load
+from spark_apps.events import EventReader
+from spark_apps.expressions import compute_expression
+from spark_apps.joiner import borrowed_join
+from spark_apps.messages import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from services.warehouse import Connection
-    from spark_apps.events import Parsed
+    from spark_apps.pipeline import Pipeline
 
-POSITION = "source, kafka_partition, kafka_offset"
-ENRICHED = ("event_id", "product_key", "store_id", "quantity", "price_cents", "sold_at")
-OUTPUT_SCHEMA = "key binary, value binary, headers array<struct<key: string, value: binary>>"
+ROWS_A_LOAD = 50_000
+_PROGRESS = """
+    INSERT INTO progress (pipeline, source, kafka_partition, first_offset, next_offset) VALUES (%s, %s, %s, %s, %s)
+    ON DUPLICATE KEY UPDATE first_offset = LEAST(first_offset, VALUES(first_offset)),
+                            next_offset = GREATEST(next_offset, VALUES(next_offset))
+"""
 
 
 @dataclass(frozen=True)
@@ -36,100 +39,92 @@ class Enricher:
     """The function that Spark calls in each task; it travels to the workers.
 
     Attributes:
+        pipeline: what its file says.
         source: the number of the topic's incarnation.
-        snapshot: the page file of the master data to join with.
+        snapshot: the master data to join with.
+        marker: a column of the master data that is never null: where it is, nothing matched.
     """
 
+    pipeline: Pipeline
     source: int
     snapshot: Path
+    marker: str
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Load each batch's rows and yield the messages for the enriched topic."""
-        with connect(login("loader")) as connection:
-            for batch in batches:
-                yield self._enrich(batch, connection)
-                connection.commit()
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Load what the events became, and yield the messages for the enriched topic."""
+        reader = EventReader(self.pipeline.source.fields, self.pipeline.master.key)
+        spans: dict[int, tuple[int, int]] = {}
+        with (
+            connect(login("loader"), local_infile=True) as connection,
+            borrowed_join(self.pipeline, reader.schema, self.snapshot) as join,
+        ):
 
-    def _enrich(self, batch: pa.RecordBatch, connection: Connection) -> pa.RecordBatch:
-        parsed = parse(batch["value"])
-        positions = _positions(self.source, batch)
-        master, keys, order = _master(self.snapshot)
-        matched, rows = _match(parsed, keys, order)
-        events = parsed.events.filter(matched)
-        joined = {name: events[name] for name in ENRICHED if name in events.column_names}
-        joined |= {name: master[name].take(rows) for name in ("product_key", "price_cents")}
-        columns = [column.to_pylist() for column in (joined[name] for name in ENRICHED)]
-        places = parsed.readable.filter(matched).to_pylist()
-        _insert(
-            connection,
-            "sales_enriched",
-            ENRICHED,
-            [(*positions[i], *row) for i, row in zip(places, zip(*columns, strict=True), strict=True)],
+            def joined() -> Iterator[pa.RecordBatch]:
+                for batch in batches:
+                    _note_span(spans, batch)
+                    read = reader.read(batch["partition"], batch["offset"], batch["value"])
+                    self._load_rejected(connection, batch, read.rejected)
+                    yield from join.feed(read.events)
+                yield from join.finish()
+
+            for rows in _gathered(joined()):
+                yield from self._load(connection, rows)
+            with connection.cursor() as cursor:
+                cursor.executemany(
+                    _PROGRESS, [(self.pipeline.name, self.source, part, *span) for part, span in spans.items()]
+                )
+
+    def _load(self, connection: Connection, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        known = compute.is_valid(rows[self.marker])
+        unmatched = rows.filter(compute.invert(known))
+        self._load_rows(connection, "unmatched", unmatched, list(self.pipeline.source.fields))
+        matched = rows.filter(known) if unmatched.num_rows else rows
+        columns = self.pipeline.enriched.columns
+        self._load_rows(connection, "enriched", matched, columns)
+        if self.pipeline.enriched.topic and matched.num_rows:
+            flat = {name: matched[name].combine_chunks() for name in matched.column_names}
+            for name, expression in self.pipeline.enriched.computed.items():
+                flat[name] = compute_expression(expression, flat)
+            key = self.pipeline.master.key
+            shown = [*(name for name in key if name not in columns), *columns, *self.pipeline.enriched.computed]
+            yield messages(self.source, key, shown, pa.table(flat))
+
+    def _load_rows(self, connection: Connection, kind: str, rows: pa.Table, columns: list[str]) -> None:
+        source = pa.repeat(pa.scalar(self.source), rows.num_rows)
+        placed = rows.select(["kafka_partition", "kafka_offset", *columns]).add_column(0, "source", source)
+        load(connection, f"{self.pipeline.name}_{kind}", placed)
+
+    def _load_rejected(self, connection: Connection, batch: pa.RecordBatch, rejected: list[tuple[int, str]]) -> None:
+        rows = [
+            (self.source, batch["partition"][i].as_py(), batch["offset"][i].as_py(), reason, batch["value"][i].as_py())
+            for i, reason in rejected
+        ]
+        statement = (
+            f"INSERT INTO {self.pipeline.name}_rejected (source, kafka_partition, kafka_offset, reason, event) "  # noqa: S608
+            "VALUES (%s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE source = VALUES(source)"
         )
-        _load_unmatched(connection, batch, parsed, matched, positions)
-        rejected = [(*positions[i], reason, batch["value"][i].as_py()) for i, reason in parsed.rejected]
-        _insert(connection, "sales_rejected", ("reason", "event"), rejected)
-        return _messages(events, joined, [positions[i] for i in places])
+        with connection.cursor() as cursor:
+            cursor.executemany(statement, rows)
 
 
-def _positions(source: int, batch: pa.RecordBatch) -> list[tuple[int, int, int]]:
-    partitions, offsets = batch["partition"].to_pylist(), batch["offset"].to_pylist()
-    return [(source, partition, offset) for partition, offset in zip(partitions, offsets, strict=True)]
+def _note_span(spans: dict[int, tuple[int, int]], batch: pa.RecordBatch) -> None:
+    """Widen what is known of each Kafka partition's first and next offset."""
+    found = pa.table(batch.select(["partition", "offset"]).columns, ["partition", "offset"]).group_by("partition")
+    for row in found.aggregate([("offset", "min"), ("offset", "max")]).to_pylist():
+        first, following = row["offset_min"], row["offset_max"] + 1
+        known = spans.get(row["partition"], (first, following))
+        spans[row["partition"]] = (min(known[0], first), max(known[1], following))
 
 
-@lru_cache(maxsize=1)
-def _master(path: Path) -> tuple[pa.Table, np.ndarray, np.ndarray]:
-    relation = PageFile(path)
-    pages = [relation.read_page(page).rows for page in range(relation.pages)]
-    master = pa.Table.from_batches(pages, relation.schema)
-    keys = master["product_id"].to_numpy().astype(np.int64)
-    order = np.argsort(keys)
-    return master, keys[order], order
-
-
-def _match(parsed: Parsed, keys: np.ndarray, order: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    wanted = compute.fill_null(parsed.events["product_id"], -1).to_numpy()
-    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    matched = keys[places] == wanted
-    return pa.array(matched), order[places[matched]]
-
-
-def _load_unmatched(
-    connection: Connection,
-    batch: pa.RecordBatch,
-    parsed: Parsed,
-    matched: pa.Array,
-    positions: list[tuple[int, int, int]],
-) -> None:
-    without = compute.invert(matched)
-    places = parsed.readable.filter(without).to_pylist()
-    keys = parsed.events["product_id"].filter(without).to_pylist()
-    rows = [(*positions[i], key, batch["value"][i].as_py()) for i, key in zip(places, keys, strict=True)]
-    _insert(connection, "sales_unmatched", ("product_id", "event"), rows)
-
-
-def _insert(connection: Connection, table: str, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
-    marks = ", ".join(["%s"] * (3 + len(columns)))
-    statement = (
-        f"INSERT INTO {table} ({POSITION}, {', '.join(columns)}) VALUES ({marks}) "  # noqa: S608  # names of our own
-        "ON DUPLICATE KEY UPDATE source = VALUES(source)"
-    )
-    with connection.cursor() as cursor:
-        cursor.executemany(statement, rows)
-
-
-def _messages(events: pa.Table, joined: dict[str, pa.Array], positions: list[tuple[int, int, int]]) -> pa.RecordBatch:
-    table = pa.table({"product_id": events["product_id"], **joined})
-    rows = [{**row, "sold_at": row["sold_at"].isoformat(timespec="milliseconds") + "Z"} for row in table.to_pylist()]
-    names = ("source", "partition", "offset")
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([str(row["product_id"]).encode() for row in rows], pa.binary()),
-            pa.array([json.dumps(row, separators=(",", ":")).encode() for row in rows], pa.binary()),
-            pa.array(
-                [[{"key": n, "value": str(v).encode()} for n, v in zip(names, at, strict=True)] for at in positions],
-                pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
-            ),
-        ],
-        names=["key", "value", "headers"],
-    )
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Put batches together until there are rows enough for one load."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= ROWS_A_LOAD:
+            yield pa.Table.from_batches(held)
+            held, count = [], 0
+    if held:
+        yield pa.Table.from_batches(held)

@@ -1,98 +1,158 @@
-"""Sales events as they come from Kafka: JSON bytes to Arrow columns, and a reason for those that cannot be read."""
+"""Events as they come from Kafka: JSON bytes to Arrow columns, and a reason for each that cannot be read.
+
+Nearly all events are plain and read by the scanner, a batch at once. The others are read carefully, one by one, so
+that one bad event costs its own time and not its batch's.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 import pyarrow as pa
-from pyarrow import compute
-from pyarrow import json as arrow_json
 
-SCHEMA = pa.schema(
-    [
-        ("event_id", pa.string()),
-        ("product_id", pa.int64()),
-        ("quantity", pa.int64()),
-        ("store_id", pa.int64()),
-        ("sold_at", pa.timestamp("ms")),
-    ]
-)
-LARGEST = 2**32 - 1  # what quantity and store_id may be: the warehouse's INT UNSIGNED
+from spark_apps import event_scanner as scanner
+from spark_apps.fields import KINDS, InvalidValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+POSITION = ("kafka_partition", "kafka_offset")
+_LONGEST_REASON = 200
+
+
+class UnreadableEventError(ValueError):
+    """An event cannot be read; the message is the reason."""
 
 
 @dataclass(frozen=True)
-class Parsed:
-    """A batch, told apart.
+class Read:
+    """A batch, told apart: the readable events' columns, and the places of the others with a reason each."""
 
-    Attributes:
-        events: the readable ones' columns.
-        readable: their places in the batch.
-        rejected: the places of the others, each with the reason.
-    """
-
-    events: pa.Table
-    readable: pa.Array
+    events: pa.RecordBatch
     rejected: list[tuple[int, str]]
 
 
-def parse(values: pa.Array) -> Parsed:
-    """Parse a batch of Kafka values: all at once, or one by one when one of them spoils the batch."""
+class _Pairs(list):  # type: ignore[type-arg]
+    """A JSON object, as its pairs: told apart from a JSON array."""
+
+
+class EventReader:
+    """Reads batches of one pipeline's events.
+
+    Args:
+        fields: name and type of each field that an event must have; others are ignored.
+        nullable: the fields that may be null: an event without a key is not unreadable, it matches nothing.
+    """
+
+    def __init__(self, fields: Mapping[str, str], nullable: Iterable[str]) -> None:
+        self._kinds = {name: KINDS[kind] for name, kind in fields.items()}
+        self._nullable = set(nullable)
+        columns = [(name, kind.arrow) for name, kind in self._kinds.items()]
+        self.schema = pa.schema([(POSITION[0], pa.int32()), (POSITION[1], pa.int64()), *columns])
+        encoded = [name.encode() for name in fields]
+        self._names = np.frombuffer(b"".join(encoded), np.uint8)
+        self._name_offsets = np.cumsum([0, *map(len, encoded)])
+        self._numbers = np.array([kind.number for kind in self._kinds.values()])
+        self._may_be_null = np.array([name in self._nullable for name in fields])
+
+    def read(self, partitions: pa.Array, offsets: pa.Array, values: pa.Array) -> Read:
+        """Read a batch of Kafka values, each with its position."""
+        plain, columns = self._scan(values)
+        where = pa.array(plain)
+        arrays = [partitions.filter(where), offsets.filter(where), *columns]
+        events = [pa.RecordBatch.from_arrays(arrays, schema=self.schema)]
+        rejected: list[tuple[int, str]] = []
+        rows: list[dict[str, Any]] = []
+        for place in np.flatnonzero(~plain).tolist():
+            try:
+                row = self._read_carefully(values[place].as_py())
+            except UnreadableEventError as problem:
+                rejected.append((place, str(problem)[:_LONGEST_REASON]))
+            else:
+                rows.append({POSITION[0]: partitions[place].as_py(), POSITION[1]: offsets[place].as_py(), **row})
+        if rows:
+            events.append(pa.RecordBatch.from_pylist(rows, self.schema))
+        return Read(pa.concat_batches(events), rejected)
+
+    def _scan(self, values: pa.Array) -> tuple[np.ndarray, list[pa.Array]]:
+        """Read the plain events of a batch: which they are, and their columns."""
+        count, fields = len(values), len(self._kinds)
+        filled = values.fill_null(b"")
+        bounds = np.frombuffer(filled.buffers()[1], np.int32)[filled.offset : filled.offset + count + 1]
+        data = np.frombuffer(filled.buffers()[2] or b"", np.uint8)
+        plain = np.zeros(count, np.bool_)
+        numbers = np.empty((fields, count), np.int64)
+        starts, ends = np.empty((fields, count), np.int32), np.empty((fields, count), np.int32)
+        schema = (self._names, self._name_offsets, self._numbers, self._may_be_null)
+        scanner.scan(data, bounds, *schema, plain, numbers, starts, ends)
+        columns = []
+        for field, (name, kind) in enumerate(self._kinds.items()):
+            nulls = starts[field, plain] < 0 if name in self._nullable else None
+            if pa.types.is_string(kind.arrow):
+                columns.append(_texts(data, starts[field, plain], ends[field, plain], nulls))
+            else:
+                columns.append(pa.array(numbers[field, plain], mask=nulls).cast(kind.arrow))
+        return plain, columns
+
+    def _read_carefully(self, value: bytes | None) -> dict[str, Any]:
+        """Read one event, or say why it cannot be read."""
+        if not value:
+            raise UnreadableEventError("no value" if value is None else "an empty value")
+        given = _fields_of(value)
+        row: dict[str, Any] = {}
+        for name, kind in self._kinds.items():
+            if name not in given:
+                raise UnreadableEventError(f"{name}: missing")
+            if given[name] is None and name in self._nullable:
+                row[name] = None
+                continue
+            try:
+                row[name] = kind.read(given[name])
+            except InvalidValueError as problem:
+                raise UnreadableEventError(f"{name}: {problem}, got {_shown(given[name])}") from None
+        return row
+
+
+def _fields_of(value: bytes) -> dict[str, Any]:
     try:
-        events = _parse_together(values)
-    except (pa.ArrowInvalid, ValueError):
-        return _parse_apart(values)
-    return Parsed(events, pa.array(range(len(values)), pa.int64()), [])
+        event = json.loads(value.decode("utf-8"), object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+    except UnicodeDecodeError as problem:
+        raise UnreadableEventError(f"not UTF-8: byte {problem.start}") from None
+    except json.JSONDecodeError as problem:
+        raise UnreadableEventError(f"not JSON: {problem}") from None
+    except RecursionError:
+        raise UnreadableEventError("not JSON that we read: nested too deeply") from None
+    except ValueError as problem:  # a number of thousands of digits
+        raise UnreadableEventError(f"not JSON that we read: {problem}") from None
+    if not isinstance(event, _Pairs):
+        raise UnreadableEventError("not a JSON object")
+    given: dict[str, Any] = {}
+    for name, content in event:
+        if name in given:
+            raise UnreadableEventError(f"{name}: there twice")
+        given[name] = content
+    return given
 
 
-def _parse_together(values: pa.Array) -> pa.Table:
-    if values.null_count:
-        raise ValueError("a message without a value")
-    lines = b"\n".join(values.to_pylist())
-    options = arrow_json.ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore")
-    table = arrow_json.read_json(pa.py_buffer(lines), arrow_json.ReadOptions(use_threads=False), options)
-    table = table.select(SCHEMA.names)
-    if len(table) != len(values) or any(table[name].null_count for name in SCHEMA.names):
-        raise ValueError("an event is empty, spread over lines, or lacks a field")
-    for name in ("quantity", "store_id"):
-        bounds = compute.min_max(table[name]).as_py()
-        if bounds["min"] < 0 or bounds["max"] > LARGEST:
-            raise ValueError(f"{name} is out of range")
-    for event_id in table["event_id"].to_pylist():
-        UUID(event_id)
-    return table
+def _refuse_constant(name: str) -> NoReturn:
+    raise UnreadableEventError(f"not JSON: {name} is no number there")
 
 
-def _parse_apart(values: pa.Array) -> Parsed:
-    rows, readable, rejected = [], [], []
-    for place, value in enumerate(values.to_pylist()):
-        try:
-            rows.append(_parse_one(value))
-            readable.append(place)
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as problem:
-            rejected.append((place, f"{type(problem).__name__}: {problem}"[:200]))
-    return Parsed(pa.Table.from_pylist(rows, SCHEMA), pa.array(readable, pa.int64()), rejected)
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."  # noqa: PLR2004
 
 
-def _parse_one(value: bytes | None) -> dict[str, object]:
-    if not value:
-        raise ValueError("empty")
-    event = json.loads(value)
-    if not isinstance(event, dict):
-        raise TypeError("not a JSON object")
-    key = event.get("product_id")
-    if key is not None and type(key) is not int:
-        raise TypeError(f"product_id must be a whole number, got {key!r}")
-    for name in ("quantity", "store_id"):
-        if type(event[name]) is not int or not 0 <= event[name] <= LARGEST:
-            raise ValueError(f"{name} must be a whole number of 0 to {LARGEST}, got {event[name]!r}")
-    sold_at = datetime.fromisoformat(event["sold_at"])
-    return {
-        "event_id": str(UUID(event["event_id"])),
-        "product_id": key,
-        "quantity": event["quantity"],
-        "store_id": event["store_id"],
-        "sold_at": sold_at.replace(tzinfo=None),
-    }
+def _texts(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, nulls: np.ndarray | None) -> pa.Array:
+    lengths = ends - starts
+    if nulls is not None:
+        lengths[nulls] = 0
+    offsets = np.zeros(len(starts) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    out = np.empty(offsets[-1], np.uint8)
+    scanner.gather(data, starts, starts + lengths, offsets, out)
+    validity = None if nulls is None else pa.array(~nulls).buffers()[1]
+    return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(out), validity)

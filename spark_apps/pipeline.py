@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path  # noqa: TC003  # in a signature that a reader may evaluate
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from services.settings import ROOT
+from services.settings import settings
+from spark_apps.expressions import check_expression
 
 Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-FieldType = Literal["int64", "uint32", "uint64", "float64", "string", "uuid", "timestamp"]
+# What both SQL and Arrow can compute: names, numbers, + - * / and brackets.
+Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
+FieldType = Literal["int64", "uint32", "float64", "string", "uuid", "timestamp"]
 LEAST_MEMORY_MB = 8
 
 
@@ -45,7 +49,8 @@ class Enriched(_Section):
 
     topic: Topic | None = None
     columns: Annotated[list[Identifier], Field(min_length=1)]
-    computed: dict[Identifier, str] = {}
+    described_by: Identifier
+    computed: dict[Identifier, Expression] = {}
 
 
 class Pipeline(_Section):
@@ -67,19 +72,24 @@ class Pipeline(_Section):
         known = {*fields, *self.master.columns}
         if unknown := [name for name in self.enriched.columns if name not in known]:
             raise ValueError(f"enriched.columns must be of source.fields or master.columns, got {unknown}")
+        if self.enriched.described_by not in self.enriched.columns:
+            raise ValueError(f"enriched.described_by must be of enriched.columns, got {self.enriched.described_by!r}")
+        for name, expression in self.enriched.computed.items():
+            check_expression(expression, self.enriched.columns, f"enriched.computed.{name}")
         return self
 
 
-def load_pipeline(name: str) -> Pipeline:
-    """Read `pipelines/<name>.toml`."""
-    file = ROOT / "pipelines" / f"{name}.toml"
+def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
+    """Read `<name>.toml` in the folder of pipelines, by default the settings' one."""
+    file = (folder or settings().pipelines) / f"{name}.toml"
+    shown = f"{file.parent.name}/{file.name}"
     if not file.is_file():
         there = ", ".join(sorted(path.stem for path in file.parent.glob("*.toml")))
-        raise PipelineError(f"pipeline {name!r}: there is no {file.relative_to(ROOT)}; there are: {there}")
+        raise PipelineError(f"pipeline {name!r}: there is no {shown}; there are: {there}")
     try:
         return Pipeline.model_validate(tomllib.loads(file.read_text()))
     except tomllib.TOMLDecodeError as error:
-        raise PipelineError(f"{file.relative_to(ROOT)} is not TOML: {error}") from error
+        raise PipelineError(f"{shown} is not TOML: {error}") from error
     except ValidationError as error:
         problems = (
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}, got {problem['input']!r}"
@@ -87,4 +97,4 @@ def load_pipeline(name: str) -> Pipeline:
             else str(problem["msg"]).removeprefix("Value error, ")
             for problem in error.errors()
         )
-        raise PipelineError(f"{file.relative_to(ROOT)}: {'; '.join(problems)}") from error
+        raise PipelineError(f"{shown}: {'; '.join(problems)}") from error

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from services import stack
@@ -18,7 +19,14 @@ from services.migrations import migrate
 from services.settings import PREFIX, ROOT, settings
 from services.warehouse import login
 from spark_apps.pipeline import load_pipeline
+from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics
+
+# The same examples in every run, however busy the machine is.
+hypothesis.settings.register_profile(
+    "repeatable", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("repeatable")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +75,7 @@ def airflow(running: Settings) -> Iterator[AirflowApi]:
 def migrated(running: Settings) -> Settings:
     """The stack, with the warehouse's tables in it."""
     migrate(login("owner", running))
+    create_tables(login("owner", running), load_pipeline("sales"))
     return running
 
 

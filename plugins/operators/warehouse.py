@@ -27,6 +27,22 @@ class MigrateOperator(BaseOperator):
         return applied
 
 
+class CreateTablesOperator(BaseOperator):
+    """Makes a pipeline's own tables that are missing, and its view."""
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> None:
+        """Create them with the owner's rights."""
+        from spark_apps.tables import create_tables  # pyarrow, only where it is used
+
+        create_tables(WarehouseHook("owner").login(), load_pipeline(self.pipeline))
+
+
 class CreateTopicsOperator(BaseOperator):
     """Makes a pipeline's topics that are missing."""
 

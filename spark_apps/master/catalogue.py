@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from services.warehouse import connect
-from spark_apps.master.bulk_load import load_rows
+from spark_apps.bulk_load import LoadError, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,9 +59,25 @@ def load_catalogue(owner: Login, rows: int, seed: int = 1, report: Callable[[str
         if present:
             return int(present)
         loaded = 0
-        for loaded in load_rows(connection, "product", make_catalogue(rows, seed)):
+        for chunk in _made_ahead(make_catalogue(rows, seed)):
+            taken = load(connection, "product", pa.Table.from_batches([chunk]))
+            if taken != chunk.num_rows:
+                raise LoadError(
+                    f"`product` took {taken} of {chunk.num_rows} rows after the first {loaded}: nothing is kept. "
+                    "See what constraints it has, then load again."
+                )
+            loaded += taken
             report(f"{loaded:,} of {rows:,} products are loaded ({loaded / rows:.0%})")
     return loaded
+
+
+def _made_ahead(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Make each chunk while the server takes the one before."""
+    with ThreadPoolExecutor(1) as maker:
+        coming = maker.submit(next, chunks, None)
+        while (chunk := coming.result()) is not None:
+            coming = maker.submit(next, chunks, None)
+            yield chunk
 
 
 def _make_chunk(ids: np.ndarray, keys: np.ndarray, random: np.random.Generator) -> pa.RecordBatch:

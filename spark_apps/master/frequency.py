@@ -23,8 +23,8 @@ import pyarrow as pa
 from pyarrow import compute
 
 from services.warehouse import connect
+from spark_apps.bulk_load import load
 from spark_apps.master.arrow_rows import read_table
-from spark_apps.master.bulk_load import load_rows
 from spark_apps.master.tables import Names, listed
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         cursor.execute(f"CREATE TEMPORARY TABLE staged ({kinds}, {WEIGHT} DOUBLE NOT NULL)")
         in_key_order = estimate.weights.sort_by([(name, "ascending") for name in master.key])
-        for _ in load_rows(connection, "staged", in_key_order.to_batches()):
-            pass
+        load(connection, "staged", in_key_order)
         cursor.execute(f"DELETE FROM `{frequency}`")
         stored = cursor.execute(
             f"INSERT INTO `{frequency}` ({listed(master.key)}, access_frequency) "

@@ -13,8 +13,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,19 +57,9 @@ def current(folder: Path) -> Snapshot | None:
     return max(published(folder), key=lambda snapshot: snapshot.version, default=None)
 
 
-class Held(NamedTuple):
-    """A version that is not removed before `release`, or before the process that holds it has ended."""
-
-    snapshot: Snapshot
-    lock: IO[str]
-
-    def release(self) -> None:
-        """Let it go."""
-        self.lock.close()
-
-
-def hold(folder: Path) -> Held:
-    """Hold the version that readers should use.
+@contextmanager
+def hold(folder: Path) -> Iterator[Snapshot]:
+    """Give the version that readers should use; it is not removed before the end of the block, or of the process.
 
     Raises:
         SnapshotError: nothing was published yet.
@@ -77,11 +68,12 @@ def hold(folder: Path) -> Held:
         try:
             lock = snapshot.manifest.open()
         except FileNotFoundError:
-            continue  # replaced and removed since; there is a newer one
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        if os.fstat(lock.fileno()).st_nlink:
-            return Held(snapshot, lock)
-        lock.close()
+            continue  # removed since it was listed: there is a newer one
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if os.fstat(lock.fileno()).st_nlink:  # else it was removed before the lock was there
+                yield snapshot
+                return
     raise SnapshotError(f"no snapshot in {folder}. The Dag refresh_master_order publishes one.")
 
 

@@ -37,14 +37,18 @@ class FrequencyRecorder:
         """Count the bytes of all arrays."""
         return self.frequency.nbytes
 
-    def victims(self, count: int) -> np.ndarray:
-        """Choose slots to overwrite, at most one in `_SWEEP` of all at a time."""
+    def victims(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Choose slots to overwrite by tuples that occurred `f` times, at most one in `_SWEEP` of all at a time.
+
+        Gives which of the tuples get one, and their slots: a tuple does not overwrite one that is more frequent.
+        """
         slots = len(self.frequency)
         sweep = min(_SWEEP, slots)
-        chosen = np.empty(min(count, slots // sweep), dtype=np.int64)
-        self._hand = int(_sweep(chosen, sweep, self._hand, self.frequency))
+        least = np.empty(min(len(f), slots // sweep), dtype=np.int64)
+        self._hand = int(_sweep(least, sweep, self._hand, self.frequency))
+        chosen = np.flatnonzero(f[: len(least)] >= self.frequency[least])
         self._overwritten += len(chosen)
-        return chosen
+        return chosen, least[chosen]
 
     def adapt(self, tuples: int, *, room: bool) -> None:
         """Move the threshold after `tuples` more stream tuples have been looked up."""

@@ -117,9 +117,12 @@ class FrontStage:
             return
         fresh = self.cache.lacks(page.keys[frequent])
         frequent, f = frequent[fresh], f[fresh]
-        room = self.cache.has_room
-        slots = self.cache.free_slots(len(frequent)) if room else self.recorder.victims(len(frequent))
-        frequent, f = frequent[: len(slots)], f[: len(slots)]
+        if self.cache.has_room:
+            slots = self.cache.free_slots(len(frequent))
+            frequent, f = frequent[: len(slots)], f[: len(slots)]
+        else:
+            chosen, slots = self.recorder.victims(f)
+            frequent, f = frequent[chosen], f[chosen]
         self.recorder.frequency[slots] = f
         self.cache.put(page.rows.select(self.cache.rows.schema.names), frequent, page.keys, page.first, slots)
 

@@ -122,6 +122,23 @@ def test_the_master_data_is_published_in_the_order_of_the_estimate(told: Setting
     assert published[: len(ranked)] == [row[0] for row in ranked]
 
 
+def test_a_refused_refresh_fails_with_the_reason_and_leaves_the_published_version_in_use(
+    told: Settings, airflow: AirflowApi
+) -> None:
+    """Here more rows are asked for than there are; an empty table is refused by the same rule."""
+    from spark_apps.master.snapshots import current
+
+    folder = told.state / "snapshots" / "sales"
+    before = current(folder)
+    refused = finished(airflow, "refresh_master_order", airflow.trigger("refresh_master_order", {"least_share": 1.5}))
+    assert refused.failed_tasks() == ["check"]
+    assert refused.tasks["publish"] == "upstream_failed"
+    said = airflow.log(refused, "check")
+    assert "refused to publish, version 1 stays in use" in said
+    assert "expect_table_row_count_to_be_between {'min_value': 3000.0}: NOT met" in said
+    assert current(folder) == before
+
+
 def test_the_application_stops_when_it_is_asked_to(told: Settings, airflow: AirflowApi) -> None:
     """The Dag stop_enrich_stream ends the long-lived one with success, within one batch."""
     (stream,) = airflow.runs("enrich_stream", "running")

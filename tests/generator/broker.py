@@ -7,7 +7,6 @@ import time
 import uuid
 from pathlib import Path
 
-import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 REPOSITORY = Path(__file__).parents[2]
@@ -28,7 +27,9 @@ class Broker:
     def __init__(self, folder: Path) -> None:
         jars = Path(os.environ.get("FRESHET_JARS", REPOSITORY / ".freshet" / "jars")) / "kafka"
         if not any(jars.glob("kafka_*.jar")):
-            pytest.fail(f"no Kafka jars in {jars}; install the services first, or set FRESHET_JARS to the jars' folder")
+            raise FileNotFoundError(
+                f"no Kafka jars in {jars}; install the services first, or set FRESHET_JARS to the jars' folder"
+            )
         port, controller = _free_ports(2)
         self.bootstrap = f"127.0.0.1:{port}"
         self._java = ["java", "-Xmx384m", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
@@ -61,7 +62,7 @@ class Broker:
         deadline = time.monotonic() + START_SECONDS
         while not self._listens():
             if self._process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"the broker did not start:\n{self._log.read_text()[-2000:]}")
+                raise RuntimeError(f"the broker did not start:\n{self._log.read_text()[-2000:]}")
         KafkaAdminClient(bootstrap_servers=self.bootstrap, bootstrap_timeout_ms=START_SECONDS * 1000).close()
 
     def _listens(self) -> bool:

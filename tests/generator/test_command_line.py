@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -72,6 +73,8 @@ def test_standard_output_carries_events_only() -> None:
     done = run("run", "--sink", "stdout", "--keys", "100", "--events", "1000")
     assert all(list(json.loads(line)) == SCHEMA.names for line in done.stdout.splitlines())
     assert len(done.stdout.splitlines()) == acknowledged(done.stderr) == 1000
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
 
 
 def test_processes_report_as_one() -> None:
@@ -152,6 +155,21 @@ def test_bad_parameter_is_named_before_anything_starts(
     assert names in message.split(":")[1] or names in message.split(":")[2]
     assert message.count("\n") == 1
     assert not path.exists()
+
+
+def test_killed_process_ends_the_run_with_an_error() -> None:
+    """When one of several processes dies, the others end, and the report says so."""
+    endless = ["--sink", "none", "--processes", "2", "--keys", "100", "--rate", "1000", "--progress", "0.1"]
+    with subprocess.Popen([*COMMAND, "run", *endless], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stderr is not None
+        while b"acknowledged 0 " in run.stderr.readline():
+            pass
+        workers = [child for child in psutil.Process(run.pid).children() if "spawn_main" in " ".join(child.cmdline())]
+        workers[0].kill()
+        output, errors = run.communicate(timeout=20)
+    assert run.returncode == 1
+    assert b"exit code -9" in errors
+    assert acknowledged(output) > 0
 
 
 def test_parquet_refuses_malformed_events(tmp_path: Path) -> None:

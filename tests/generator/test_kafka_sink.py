@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,17 @@ def test_topic_holds_exactly_the_acknowledged_events(broker: Broker, processes: 
         partitions_of_key[key].add(partition)
     assert all(len(partitions) == 1 for partitions in partitions_of_key.values())
     assert set.union(*partitions_of_key.values()) == {0, 1, 2}
+
+
+def test_simulated_silences_reach_the_topic_as_nothing(broker: Broker) -> None:
+    """Stretches of simulated time without events are passed over."""
+    topic = broker.new_topic()
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    stream = StreamSettings(keys=9, rate=5, duration=300, active=10, silent=50, simulated_from=start)
+    report = run_stream(stream, Target(sink="kafka", bootstrap=broker.bootstrap, topic=topic))
+    seconds = [datetime.fromisoformat(json.loads(value)["sold_at"]).second for _, _, value in broker.read(topic)]
+    assert report.acknowledged == len(seconds) > 0
+    assert max(seconds) < 10
 
 
 def test_malformed_events_arrive_as_they_are(broker: Broker) -> None:
@@ -173,5 +185,5 @@ def test_missing_topic_is_an_error_unless_creation_is_asked_for(broker: Broker) 
 
 def test_absent_broker_is_named() -> None:
     """An address where nobody listens is an error with the address in it."""
-    with pytest.raises(SinkError, match=r"bootstrap: no Kafka broker answers at 127\.0\.0\.1:9;"):
+    with pytest.raises(SinkError, match=r"bootstrap: no Kafka broker serves us at 127\.0\.0\.1:9;"):
         run_stream(StreamSettings(keys=1, events=1), Target(sink="kafka", bootstrap="127.0.0.1:9", topic="sales"))

@@ -41,6 +41,7 @@ AIRFLOW = {name: service["command"][3:] for name, service in OURS.items() if "se
 ONE_SHOTS = {"airflow-migration", "warehouse-accounts"}
 NOT_SHIPPED = {"tests", "docs", "benchmarks"}
 FINE_AS_THEY_ARE = {  # settings whose default holds in a container too; every other must be set for somebody
+    "pipelines",
     "airflow_parallelism",
     "airflow_port",
     "database",

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from spark_apps.events import parse
+from spark_apps.events import EventReader, UnreadableEventError
+from spark_apps.pipeline import load_pipeline
 
+FIELDS = load_pipeline("sales").source.fields
+READER = EventReader(FIELDS, ["product_id"])
 GOOD: dict[str, Any] = {
-    "event_id": "01890000-0000-7000-8000-000000000001",
+    "event_id": "01890000-0000-7000-8000-00000000000a",
     "product_id": 7,
     "quantity": 2,
     "store_id": 3,
@@ -19,9 +26,12 @@ GOOD: dict[str, Any] = {
 }
 
 
-def batch(*values: bytes | None) -> pa.Array:
-    """Kafka values as Spark hands them over."""
-    return pa.array(values, pa.binary())
+def read(*values: bytes | None) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    """The readable events as rows, and the reasons of the others by their place; offset 100 is the first."""
+    count = len(values)
+    offsets = pa.array(range(100, 100 + count), pa.int64())
+    found = READER.read(pa.array([4] * count, pa.int32()), offsets, pa.array(values, pa.binary()))
+    return found.events.to_pylist(), dict(found.rejected)
 
 
 def event(**changed: object) -> bytes:
@@ -29,55 +39,160 @@ def event(**changed: object) -> bytes:
     return json.dumps({**GOOD, **changed}).encode()
 
 
-def test_a_good_batch_is_read_whole() -> None:
+def row(**changed: object) -> dict[str, Any]:
+    """What a good event is read as, but for what is changed."""
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - the warehouse's times are UTC without saying so
+    return {"kafka_partition": 4, "kafka_offset": 100, **GOOD, "sold_at": moment, **changed}
+
+
+def test_a_good_batch_is_read_whole_with_its_positions() -> None:
     """Every field, in its type."""
-    parsed = parse(batch(event(), event(product_id=8)))
-    assert parsed.rejected == []
-    assert parsed.readable.to_pylist() == [0, 1]
-    assert parsed.events["product_id"].to_pylist() == [7, 8]
-    assert [str(moment) for moment in parsed.events["sold_at"].to_pylist()] == ["2026-01-02 03:04:05.678000"] * 2
+    rows, rejected = read(event(), event(product_id=8))
+    assert rejected == {}
+    assert rows == [row(), row(product_id=8, kafka_offset=101)]
 
 
-def test_an_extra_field_does_no_harm() -> None:
-    """Producers may know more than we do."""
-    assert parse(batch(event(colour="red"))).rejected == []
+def test_an_empty_batch_is_read_as_nothing() -> None:
+    """A partition may have no event."""
+    assert read() == ([], {})
+
+
+def test_a_slice_of_a_batch_is_read_as_itself() -> None:
+    """Arrow arrays may begin in the middle of their buffers."""
+    values = pa.array([b"bad", event(), event(product_id=8), b"bad"], pa.binary())[1:3]
+    found = READER.read(pa.array([4, 4], pa.int32()), pa.array([100, 101], pa.int64()), values)
+    assert found.events.to_pylist() == [row(), row(product_id=8, kafka_offset=101)]
 
 
 @pytest.mark.parametrize(
-    "value",
+    "text",
     [
-        None,
-        b"",
-        b"hello",
-        event()[:40],
-        b"[1]",
-        b"\xff\xfe",
-        event(quantity="two"),
-        event(quantity=-1),
-        event(quantity=2**32),
-        event(quantity=True),
-        event(store_id=None),
-        event(product_id="seven"),
-        event(product_id=7.5),
-        event(event_id="no id"),
-        event(sold_at="2026-13-01T00:00:00Z"),
-        event(sold_at=5),
-        json.dumps({name: value for name, value in GOOD.items() if name != "quantity"}).encode(),
+        event(colour="red", size=3, new=True, old=False, none=None),
+        event(nested={"a": [1, {"b": 2}]}),
+        event(name='quotes " backslash \\ newline \n tab \t'),
+        event(name="schön 商品"),
+        json.dumps(GOOD, indent=2).encode(),
+        json.dumps(dict(reversed(GOOD.items())), separators=(",", ":")).encode() + b"\n",
+        event(event_id=GOOD["event_id"].upper()),
+        event(sold_at="2026-01-02T04:04:05.678+01:00"),
+        event(sold_at="2026-01-02T03:04:05.678999Z"),
+        event().replace(b"event_id", b"event\\u005fid"),
     ],
-    ids=lambda value: str(value)[:60],
+    ids=lambda text: text.decode()[-40:],
 )
-def test_an_unreadable_event_is_set_aside_between_good_ones(value: bytes | None) -> None:
+def test_what_says_the_same_in_another_way_is_read_the_same(text: bytes) -> None:
+    """Fields that we do not know, white space, order, escapes, time zones."""
+    assert read(text) == ([row()], {})
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "no value"),
+        (b"", "an empty value"),
+        (b"hello", "not JSON"),
+        (event()[:40], "not JSON"),
+        (event() + b"}", "not JSON"),
+        (event()[:-1] + b",}", "not JSON"),
+        (b"[1]", "not a JSON object"),
+        (b"5", "not a JSON object"),
+        (b"{}", "event_id: missing"),
+        (b"\xff\xfe", "not UTF-8: byte 0"),
+        (event(name="x").replace(b'"x"', b'"\xc3("'), "not UTF-8"),
+        (json.dumps(GOOD).encode("utf-16"), "not UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+        (event()[:-1] + b', "quantity": 5}', "quantity: there twice"),
+        (event(quantity="two"), "quantity: must be a whole number of 0 to 4294967295, got 'two'"),
+        (event(quantity=-1), "quantity: must be a whole number"),
+        (event(quantity=2**32), "quantity: must be a whole number"),
+        (event(quantity=2.0), "quantity: must be a whole number"),
+        (event(quantity=True), "quantity: must be a whole number"),
+        (event(quantity=float("nan")), "NaN is no number"),
+        (event(store_id=None), "store_id: must be a whole number"),
+        (event(store_id=[1]), "store_id: must be a whole number"),
+        (event(product_id="seven"), "product_id: must be a whole number"),
+        (event(product_id=7.5), "product_id: must be a whole number"),
+        (event(product_id=2**63), "product_id: must be a whole number"),
+        (event().replace(b": 7,", b": 07,"), "not JSON"),
+        (event().replace(b": 7,", b": " + b"7" * 5000 + b","), "not JSON that we read"),
+        (event(event_id="no id"), "event_id: must be a UUID"),
+        (event(event_id="{" + GOOD["event_id"][2:] + "}"), "event_id: must be a UUID"),
+        (event(sold_at="2026-13-01T00:00:00Z"), "sold_at: must be a time"),
+        (event(sold_at="2026-02-29T00:00:00Z"), "sold_at: must be a time"),
+        (event(sold_at="0999-12-31T23:59:59Z"), "sold_at: must be a time"),
+        (event(sold_at="9999-12-31T23:59:59-01:00"), "sold_at: must be a time"),
+        (event(sold_at="2026-01-01T24:00:00Z"), "sold_at: must be a time"),
+        (event(sold_at="2026-01-01T00:00:00"), "sold_at: must be a time"),
+        (event(sold_at="2026-W01"), "sold_at: must be a time"),
+        (event(sold_at=5), "sold_at: must be a time"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "quantity"}).encode(), "quantity: missing"),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_an_unreadable_event_is_set_aside_between_good_ones(value: bytes | None, reason: str) -> None:
     """Its place and the reason are known; its neighbours are read as if it were not there."""
-    parsed = parse(batch(event(product_id=1), value, event(product_id=3)))
-    ((place, reason),) = parsed.rejected
-    assert place == 1
-    assert reason
-    assert parsed.readable.to_pylist() == [0, 2]
-    assert parsed.events["product_id"].to_pylist() == [1, 3]
+    rows, rejected = read(event(product_id=1), value, event(product_id=3))
+    assert rows == [row(product_id=1), row(product_id=3, kafka_offset=102)]
+    assert list(rejected) == [1]
+    assert reason in rejected[1]
+    assert len(rejected[1]) <= 200
 
 
-def test_a_null_key_is_an_event_without_a_match_not_a_bad_one() -> None:
+def test_a_null_key_is_an_event_that_matches_nothing_not_a_bad_one() -> None:
     """It stays visible as unmatched."""
-    parsed = parse(batch(event(product_id=None)))
-    assert parsed.rejected == []
-    assert parsed.events["product_id"].to_pylist() == [None]
+    assert read(event(product_id=None)) == ([row(product_id=None)], {})
+
+
+def test_a_value_of_ten_megabytes_is_one_bad_event() -> None:
+    """And takes its neighbours nothing."""
+    rows, rejected = read(event(), b'{"event_id": "' + b"x" * 10_000_000 + b'"}', event())
+    assert len(rows) == 2
+    assert "event_id: must be a UUID" in rejected[1] or "missing" in rejected[1]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just(GOOD["sold_at"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=3,
+)
+NAMES = st.sampled_from([*GOOD, "other"])
+
+
+def carefully(value: bytes) -> dict[str, Any] | str:
+    """What the careful reader makes of an event: a row or a reason."""
+    try:
+        return READER._read_carefully(value)  # noqa: SLF001 - the law is about the two readers
+    except UnreadableEventError as problem:
+        return str(problem)
+
+
+@given(
+    changes=st.dictionaries(NAMES, JSON_VALUES, max_size=3),
+    gone=st.sets(NAMES, max_size=1),
+    spoilt=st.none() | st.tuples(st.integers(0, 300), st.binary(max_size=2)),
+    compact=st.booleans(),
+)
+def test_the_scanner_reads_nothing_that_the_careful_reader_would_read_otherwise(
+    changes: dict[str, Any],
+    gone: set[str],
+    spoilt: tuple[int, bytes] | None,
+    compact: bool,  # noqa: FBT001
+) -> None:
+    """For any event, however spoilt."""
+    content = {name: value for name, value in {**GOOD, **changes}.items() if name not in gone}
+    text = json.dumps(content, separators=(",", ":") if compact else None).encode(errors="surrogatepass")
+    if spoilt:
+        at = spoilt[0] % len(text)
+        text = text[:at] + spoilt[1] + text[at + 1 :]
+    expected = carefully(text)
+    rows, rejected = read(text)
+    if isinstance(expected, str):
+        assert (rows, rejected) == ([], {0: expected[:200]})
+    else:
+        assert rows == [{"kafka_partition": 4, "kafka_offset": 100, **expected}]
+
+
+def test_plain_events_do_not_need_the_careful_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the generator sends is read at full speed."""
+    monkeypatch.setattr(EventReader, "_read_carefully", lambda *_: pytest.fail("not plain"))
+    assert len(read(*[event(product_id=int(key)) for key in np.arange(1000)])[0]) == 1000

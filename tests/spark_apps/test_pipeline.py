@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.settings import ROOT
-from spark_apps import pipeline
 from spark_apps.pipeline import PipelineError, load_pipeline
 
 if TYPE_CHECKING:
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
 SALES = (ROOT / "pipelines" / "sales.toml").read_text()
 
 
-def written(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Put a pipeline file `changed` into a project of its own."""
+def written(folder: Path, text: str) -> Path:
+    """Put a pipeline file `changed` into a folder of its own."""
     (folder / "pipelines").mkdir()
     (folder / "pipelines" / "changed.toml").write_text(text)
-    monkeypatch.setattr(pipeline, "ROOT", folder)
+    return folder / "pipelines"
 
 
 def test_the_demos_pipeline_is_valid() -> None:
@@ -49,12 +48,10 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ('name = "sales"', "name = sales", r"pipelines/changed\.toml is not TOML"),
     ],
 )
-def test_a_wrong_field_is_named_with_its_rule_and_value(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, says: str
-) -> None:
+def test_a_wrong_field_is_named_with_its_rule_and_value(tmp_path: Path, old: str, new: str, says: str) -> None:
     """And the file that it is in."""
     assert old in SALES
-    written(tmp_path, monkeypatch, SALES.replace(old, new))
+    folder = written(tmp_path, SALES.replace(old, new))
     with pytest.raises(PipelineError, match=says) as caught:
-        load_pipeline("changed")
+        load_pipeline("changed", folder)
     assert "pipelines/changed.toml" in str(caught.value)

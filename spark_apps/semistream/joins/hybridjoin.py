@@ -75,6 +75,7 @@ class HybridJoin(SemiStreamJoin):
         Where equal 64-bit keys do not mean equal keys, tuples stay in H until their match is confirmed.
         """
         find = self.waiting.table.take if self.relation.codec.exact else self.waiting.table.probe
+        self.probed += len(page.keys)
         cursor = START
         while cursor[0] < len(page.keys):
             found, cursor = find(page.keys, cursor, self._found_slots, self._found_rows)

@@ -52,6 +52,7 @@ class MeshJoin(SemiStreamJoin):
 
     def _join(self, page: Page) -> None:
         """Output r joined with H for each tuple r of the page, in portions that fit into memory."""
+        self.probed += len(page.keys)
         cursor = START
         while cursor[0] < len(page.keys):
             found, cursor = self.waiting.table.probe(page.keys, cursor, self._found_slots, self._found_rows)

@@ -64,6 +64,7 @@ class SemiStreamJoin(ABC):
             cached, self.split.cache_slots, self.split.cache_blocks, self.split.absent_slots, self.split.chunk_rows
         )
         self.disk_buffer = DiskBuffer(relation)
+        self.probed = 0  # tuples of R looked up in H_S so far
         outer = how == "left"
         self._output: Output = RowOutput(stream, master, outer=outer) if output == "rows" else PairOutput(outer=outer)
         self._columns = master.names

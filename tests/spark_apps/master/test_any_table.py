@@ -44,7 +44,7 @@ def pipeline(key: list[str]) -> Pipeline:
             "memory_mb": 8,
             "source": {"topic": "orders", "partitions": 2, "fields": {"sku": "string", "region": "string"}},
             "master": {"table": "article", "key": key, "columns": COLUMNS, "changed": "touched"},
-            "enriched": {"columns": ["sku", "label"]},
+            "enriched": {"columns": ["sku", "label"], "described_by": "sku"},
         }
     )
 

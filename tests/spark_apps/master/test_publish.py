@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,9 +28,9 @@ HOLD = """
 import sys
 from pathlib import Path
 from spark_apps.master.snapshots import hold
-held = hold(Path(sys.argv[1]))
-print("holds", held.snapshot.version, flush=True)
-input()
+with hold(Path(sys.argv[1])) as snapshot:
+    print("holds", snapshot.version, flush=True)
+    input()
 """
 
 
@@ -111,17 +112,18 @@ def test_a_held_version_stays_and_is_removed_when_its_reader_is_killed(products:
 
 
 def test_a_released_version_is_removed_with_the_next_ones(products: Warehouse, tmp_path: Path) -> None:
-    """A reader moves on by holding the newest version before it lets the old one go."""
+    """Two readers hold two versions; each stays as long as its reader."""
     refreshed(products, tmp_path)
-    held = hold(tmp_path)
-    refreshed(products, tmp_path)
-    newer = hold(tmp_path)
-    assert (held.snapshot.version, newer.snapshot.version) == (1, 2)
-    held.release()
-    refreshed(products, tmp_path)
-    assert (tmp_path / "v000001.pages").exists() is False
-    assert rows(newer.snapshot)
-    newer.release()
+    with ExitStack() as moves_on:
+        with hold(tmp_path) as old:
+            refreshed(products, tmp_path)
+            newer = moves_on.enter_context(hold(tmp_path))
+            assert (old.version, newer.version) == (1, 2)
+            refreshed(products, tmp_path)
+            assert rows(old)
+        refreshed(products, tmp_path)
+        assert not old.path.exists()
+        assert rows(newer)
 
 
 def test_what_a_killed_publisher_left_is_never_read_and_is_cleared_away(products: Warehouse, tmp_path: Path) -> None:
@@ -137,5 +139,5 @@ def test_what_a_killed_publisher_left_is_never_read_and_is_cleared_away(products
 
 def test_holding_before_anything_is_published_is_an_error_with_what_to_do(tmp_path: Path) -> None:
     """As when the application is started first."""
-    with pytest.raises(SnapshotError, match=r"no snapshot in .*refresh_master_order publishes one"):
-        hold(tmp_path)
+    with pytest.raises(SnapshotError, match=r"no snapshot in .*refresh_master_order publishes one"), hold(tmp_path):
+        pass

@@ -1,0 +1,100 @@
+"""The types that a field of an event can have: what is valid, how Arrow holds it, how the warehouse stores it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from spark_apps import event_scanner as scanner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+_FIRST_YEAR = 1000  # of MariaDB's DATETIME
+
+
+class InvalidValueError(ValueError):
+    """A value is not of its field's type; the message says what would be."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One type.
+
+    Attributes:
+        number: what the scanner calls it.
+        arrow: its type in memory.
+        sql: its type in the warehouse.
+        read: makes a Python value of a JSON value, or raises InvalidValueError.
+    """
+
+    number: int
+    arrow: pa.DataType
+    sql: str
+    read: Callable[[Any], Any]
+
+
+def _integer(least: int, most: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:  # noqa: ANN401  # JSON
+        if type(value) is not int or not least <= value <= most:
+            raise InvalidValueError(f"must be a whole number of {least} to {most}")
+        return value
+
+    return read
+
+
+def _floating(value: Any) -> float:  # noqa: ANN401  # JSON
+    if type(value) not in (int, float):
+        raise InvalidValueError("must be a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidValueError("must be a finite number")
+    return number
+
+
+def _text(value: Any) -> str:  # noqa: ANN401  # JSON
+    if type(value) is not str or len(value) > scanner.LONGEST_TEXT:
+        raise InvalidValueError(f"must be a text of at most {scanner.LONGEST_TEXT} characters")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise InvalidValueError("must be a text of whole characters, half of a surrogate pair stands alone")
+    return value
+
+
+def _uuid(value: Any) -> str:  # noqa: ANN401  # JSON
+    if type(value) is not str or not _UUID.fullmatch(value):
+        raise InvalidValueError("must be a UUID in the form 8-4-4-4-12")
+    return str(UUID(value))
+
+
+def _time(value: Any) -> datetime:  # noqa: ANN401  # JSON
+    problem = InvalidValueError("must be a time like 2026-01-02T03:04:05.678Z, of the years 1000 to 9999")
+    if type(value) is not str or not _TIME.fullmatch(value):
+        raise problem
+    try:
+        moment = datetime.fromisoformat(value).astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        raise problem from None
+    if moment.year < _FIRST_YEAR:
+        raise problem
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+KINDS = {
+    "int64": Kind(scanner.INTEGER, pa.int64(), "BIGINT", _integer(-(2**63), 2**63 - 1)),
+    "uint32": Kind(scanner.UNSIGNED, pa.int64(), "INT UNSIGNED", _integer(0, scanner.LARGEST_UNSIGNED)),
+    "float64": Kind(scanner.FLOATING, pa.float64(), "DOUBLE", _floating),
+    "string": Kind(scanner.TEXT, pa.string(), f"VARCHAR({scanner.LONGEST_TEXT})", _text),
+    "uuid": Kind(scanner.UUID, pa.string(), "UUID", _uuid),
+    "timestamp": Kind(scanner.TIMESTAMP, pa.timestamp("ms"), "DATETIME(3)", _time),
+}

@@ -1,0 +1,74 @@
+"""Enriched rows as messages for the enriched topic: JSON, the event's key, and where the event came from."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+from pyarrow import types as arrow_types
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("value", pa.string()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+HEADERS = ("source", "partition", "offset")
+SPARK_SCHEMA = "key string, value string, headers array<struct<key: string, value: binary>>"
+_PLAIN = r'^[^"\\\x00-\x1f]*$'
+
+
+def messages(source: int, key: Sequence[str], columns: Sequence[str], rows: pa.Table) -> pa.RecordBatch:
+    """Make a message of each row.
+
+    Args:
+        source: the number of the topic's incarnation.
+        key: the columns that are the message's key, so that a partition sees its keys.
+        columns: the columns of the message.
+        rows: have those and kafka_partition, kafka_offset.
+    """
+    texts = [_json(rows[name].combine_chunks()) for name in columns]
+    parts = [
+        compute.binary_join_element_wise(f'"{name}":', text, "") for name, text in zip(columns, texts, strict=True)
+    ]
+    body = compute.binary_join_element_wise(*parts, ",")
+    value = compute.binary_join_element_wise("{", body, "}", "")
+    keys = [rows[name].combine_chunks().cast(pa.string()) for name in key]
+    joined = compute.binary_join_element_wise(*keys, ",") if len(keys) > 1 else keys[0]
+    return pa.RecordBatch.from_arrays([joined, value, _headers(source, rows)], schema=SCHEMA)
+
+
+def _json(column: pa.Array) -> pa.Array:
+    """Write a column's values as JSON."""
+    if arrow_types.is_timestamp(column.type):
+        text = compute.binary_join_element_wise('"', compute.strftime(column, "%Y-%m-%dT%H:%M:%SZ"), '"', "")
+    elif arrow_types.is_string(column.type):
+        if compute.all(compute.match_substring_regex(column, _PLAIN), min_count=0).as_py():
+            text = compute.binary_join_element_wise('"', column, '"', "")
+        else:
+            text = pa.array([None if each is None else json.dumps(each) for each in column.to_pylist()], pa.string())
+    else:
+        text = column.cast(pa.string())
+    return text.fill_null("null")
+
+
+def _headers(source: int, rows: pa.Table) -> pa.Array:
+    """Say where each event came from, so that a consumer can tell a repeat."""
+    count = rows.num_rows
+    values = [
+        pa.repeat(str(source), count),
+        rows["kafka_partition"].combine_chunks().cast(pa.string()),
+        rows["kafka_offset"].combine_chunks().cast(pa.string()),
+    ]
+    row_by_row = (np.arange(count)[:, None] + np.arange(len(values)) * count).ravel()
+    interleaved = pa.concat_arrays(values).take(pa.array(row_by_row))
+    names = pa.array(HEADERS).take(pa.array(np.tile(np.arange(len(values)), count)))
+    entries = pa.StructArray.from_arrays([names, interleaved.cast(pa.binary())], ["key", "value"])
+    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * len(values)), entries)

@@ -1,0 +1,127 @@
+"""A pipeline's own tables in the warehouse, made from its file: enriched, unmatched, rejected, and the analysts' view.
+
+Every event lands in exactly one of the three, under its position in the stream, which is the primary key.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from services.warehouse import connect
+from spark_apps.fields import KINDS
+
+if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+
+    from services.warehouse import Login
+    from spark_apps.pipeline import Pipeline
+
+_NAME, _OF_THE_FACT = re.compile(r"[a-z]\w*"), r"e.\g<0>"
+POSITION = ("source", "kafka_partition", "kafka_offset")
+_POSITION_COLUMNS = """
+    source SMALLINT UNSIGNED NOT NULL,
+    kafka_partition SMALLINT UNSIGNED NOT NULL,
+    kafka_offset BIGINT UNSIGNED NOT NULL,
+"""
+
+
+class TableError(Exception):
+    """A pipeline's tables are missing or are not what its file says; the message says what to do."""
+
+
+def create_tables(owner: Login, pipeline: Pipeline) -> None:
+    """Make the pipeline's tables that are missing, with the loader's rights on them, and the analysts' view anew."""
+    with connect(owner) as connection, connection.cursor() as cursor:
+        for table, columns in _definitions(cursor, pipeline).items():
+            body = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+            cursor.execute(
+                f"CREATE TABLE IF NOT EXISTS {table} ({_POSITION_COLUMNS} {body}, PRIMARY KEY ({', '.join(POSITION)}))"
+            )
+            cursor.execute(f"GRANT SELECT, INSERT, UPDATE ON {table} TO loader@'%'")
+        cursor.execute(f"GRANT SELECT ON {pipeline.master.table} TO loader@'%'")
+        cursor.execute(_view(cursor, pipeline))
+
+
+def check_tables(loader: Login, pipeline: Pipeline) -> str:
+    """Check that every table has the columns that the pipeline's file says.
+
+    Returns:
+        A column that events get from the master data and that is never null there: where it is, nothing matched.
+
+    Raises:
+        TableError: a table or a column is missing, or every one of the columns may be null.
+    """
+    with connect(loader) as connection, connection.cursor() as cursor:
+        for table, columns in _definitions(cursor, pipeline).items():
+            present = _columns(cursor, table)
+            missing = [name for name in columns if name not in present]
+            if missing:
+                lack = f"lacks {', '.join(missing)}" if present else "is not there"
+                raise TableError(
+                    f"pipeline {pipeline.name!r}: table {table!r} {lack}. The Dag prepare_warehouse makes tables; one "
+                    "that was made for an older version of the pipeline's file must be altered or renamed by hand."
+                )
+        return _never_null(cursor, pipeline)
+
+
+def _never_null(cursor: Cursor, pipeline: Pipeline) -> str:
+    cursor.execute(
+        "SELECT column_name FROM information_schema.columns "
+        "WHERE table_schema = DATABASE() AND table_name = %s AND is_nullable = 'NO'",
+        (pipeline.master.table,),
+    )
+    never_null = {name for (name,) in cursor.fetchall()}
+    marker = next((name for name in pipeline.master.columns if name in never_null), None)
+    if marker is None:
+        raise TableError(
+            f"pipeline {pipeline.name!r}: one of master.columns {pipeline.master.columns} must be NOT NULL in "
+            f"{pipeline.master.table!r}, to tell a match from none. Add such a column."
+        )
+    return marker
+
+
+def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]]:
+    """Return the pipeline's tables, each with its columns and their types."""
+    master = _columns(cursor, pipeline.master.table)
+    missing = [name for name in (*pipeline.master.key, *pipeline.master.columns) if name not in master]
+    if missing:
+        lack = f"lacks {', '.join(missing)}" if master else "is not there"
+        raise TableError(
+            f"pipeline {pipeline.name!r}: master table {pipeline.master.table!r} {lack}. Correct [master]."
+        )
+    fields = {name: KINDS[kind].sql for name, kind in pipeline.source.fields.items()}
+    known = {**fields, **{name: master[name] for name in pipeline.master.columns}}
+    return {
+        f"{pipeline.name}_enriched": {name: known[name] for name in pipeline.enriched.columns},
+        f"{pipeline.name}_unmatched": fields,
+        f"{pipeline.name}_rejected": {"reason": "VARCHAR(200) NOT NULL", "event": "LONGBLOB"},
+    }
+
+
+def _columns(cursor: Cursor, table: str) -> dict[str, str]:
+    cursor.execute(
+        "SELECT column_name, column_type FROM information_schema.columns "
+        "WHERE table_schema = DATABASE() AND table_name = %s ORDER BY ordinal_position",
+        (table,),
+    )
+    return dict(cursor.fetchall())
+
+
+def _view(cursor: Cursor, pipeline: Pipeline) -> str:
+    """Return the view that has the facts, what is computed from them, and the master row's other columns.
+
+    Facts are narrow: names and the like stay in the master table until somebody asks for them.
+    """
+    facts = pipeline.enriched.columns
+    taken = {*facts, *pipeline.enriched.computed, pipeline.master.changed}
+    described = [f"m.{name}" for name in _columns(cursor, pipeline.master.table) if name not in taken]
+    computed = [
+        f"{_NAME.sub(_OF_THE_FACT, expression)} AS {name}" for name, expression in pipeline.enriched.computed.items()
+    ]
+    columns = ", ".join([*(f"e.{name}" for name in facts), *computed, *described])
+    by = pipeline.enriched.described_by
+    return (
+        f"CREATE OR REPLACE SQL SECURITY INVOKER VIEW {pipeline.name} AS SELECT {columns} "  # noqa: S608  # identifiers
+        f"FROM {pipeline.name}_enriched AS e JOIN {pipeline.master.table} AS m ON m.{by} = e.{by}"
+    )

@@ -1,0 +1,162 @@
+"""The streaming application as a process of the test's own, which the test may kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import psutil
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from services.settings import ROOT
+from services.waiting import wait_until
+from services.warehouse import connect, login
+
+if TYPE_CHECKING:
+    from services.settings import Settings
+    from spark_apps.pipeline import Pipeline
+
+SECONDS = 240.0
+MASTER = "local[2,4]"
+KINDS = ("enriched", "unmatched", "rejected")
+PIPELINES = ROOT / "tests" / "pipelines"
+
+
+class Application:
+    """Starts and ends enrich_stream for a pipeline, sends it events, and compares what became of them."""
+
+    def __init__(self, running: Settings, pipeline: Pipeline, folder: Path) -> None:
+        self.running = running
+        self.pipeline = pipeline
+        self.output = folder / "output"
+        folder.mkdir(exist_ok=True)
+        self.output.touch()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sent = 0
+
+    def start(self) -> None:
+        """Submit it and wait until its query runs."""
+        jars = ",".join(map(str, sorted((self.running.jars / "spark").glob("*.jar"))))
+        command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER, "--jars", jars]
+        command += ["--driver-memory", "1g", str(ROOT / "spark_apps" / "enrich_stream.py")]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "FRESHET_PIPELINES": str(PIPELINES),
+        }
+        seen = self.printed().count(" runs\n")
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                [*command, "--pipeline", self.pipeline.name], env=environment, stdout=output, stderr=output
+            )
+        self.wait(lambda: None if self.printed().count(" runs\n") > seen else self._obstacle(), "the query to run")
+
+    def printed(self) -> str:
+        """Everything that it has written so far."""
+        return self.output.read_text(errors="replace")
+
+    def processes(self, word: str) -> list[psutil.Process]:
+        """Its processes whose command line has a word in it."""
+        assert self._process
+        family = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
+        alive = [process for process in family if process.status() != psutil.STATUS_ZOMBIE]
+        return [process for process in alive if word in " ".join(process.cmdline())]
+
+    def kill(self) -> None:
+        """Kill -9 the driver with all that belongs to it, as a machine that goes down."""
+        family = self.processes("")
+        for process in family:
+            process.kill()
+        assert self._process
+        self._process.wait()
+        psutil.wait_procs(family, SECONDS)
+
+    def terminate(self) -> int:
+        """Ask the driver program to end and return the exit code of the whole."""
+        assert self._process
+        (driver,) = (each for each in self.processes("enrich_stream.py") if each.name().startswith("python"))
+        driver.terminate()
+        return self._process.wait(SECONDS)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended."""
+        return self._process is None or self._process.poll() is not None
+
+    def send(self, *values: bytes | None) -> None:
+        """Send messages to the pipeline's topic."""
+        producer = KafkaProducer(
+            bootstrap_servers=self.running.kafka_bootstrap, linger_ms=20, max_request_size=16_000_000
+        )
+        with closing(producer):
+            futures = [producer.send(self.pipeline.source.topic, value) for value in values]
+            for future in futures:
+                future.get(SECONDS)
+
+    def send_sales(self, count: int) -> None:
+        """Send sales of the products in turn."""
+        first, self._sent = self._sent, self._sent + count
+        self.send(*[sale(number) for number in range(first, self._sent)])
+
+    def wait_until_caught_up(self) -> None:
+        """Wait until every message of the topic has landed."""
+        self.wait(self._behind, "every event to land")
+
+    def wait(self, met: object, what: str) -> None:
+        """Wait for a condition."""
+        wait_until(met, what=what, seconds=SECONDS)  # type: ignore[arg-type]
+
+    def landed(self) -> int:
+        """Count the rows of the three tables."""
+        name = self.pipeline.name
+        tables = " UNION ALL ".join(f"SELECT 1 FROM {name}_{kind}" for kind in KINDS)
+        return len(self.rows(tables))
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        """Ask the warehouse."""
+        with connect(login("reader", self.running)) as connection, connection.cursor() as cursor:
+            cursor.execute(query)
+            return list(cursor.fetchall())
+
+    def topic(self) -> dict[tuple[int, int], bytes]:
+        """Return all messages of the pipeline's topic by their position."""
+        topic = self.pipeline.source.topic
+        with closing(KafkaConsumer(bootstrap_servers=self.running.kafka_bootstrap, group_id=None)) as consumer:
+            parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            consumer.assign(parts)
+            consumer.seek_to_beginning()
+            ends = consumer.end_offsets(parts)
+            found: dict[tuple[int, int], bytes] = {}
+            while any(consumer.position(part) < ends[part] for part in parts):
+                for part, records in consumer.poll(1000).items():
+                    found |= {(part.partition, record.offset): record.value for record in records}
+        return found
+
+    def _obstacle(self) -> str:
+        assert not self.ended, self.printed()[-3000:]
+        return "not yet"
+
+    def _behind(self) -> str | None:
+        assert not self.ended, self.printed()[-3000:]
+        landed, sent = self.landed(), len(self.topic())
+        return None if landed == sent else f"{landed} of {sent} events have landed"
+
+
+def sale(number: int) -> bytes:
+    """A sale whose every field follows from its number."""
+    event = {
+        "event_id": str(UUID(int=number)),
+        "product_id": number % 300 + 1,
+        "quantity": number % 7 + 1,
+        "store_id": number % 5,
+        "sold_at": "2026-01-02T03:04:05.678Z",
+    }
+    return json.dumps(event).encode()
