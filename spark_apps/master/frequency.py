@@ -56,10 +56,12 @@ def decay(elapsed_ms: float, half_life_ms: float) -> float:
 def merge(earlier: Estimate, interval: Estimate, half_life_ms: float, keep: int) -> Estimate:
     """Add an interval, whose weights are its counts, to what was known before; keep the heaviest keys."""
     left = decay(interval.until_ms - earlier.until_ms, half_life_ms)
-    keys = [name for name in interval.weights.column_names if name != WEIGHT]
-    history = earlier.weights.select([*keys, WEIGHT]).cast(interval.weights.select([*keys, WEIGHT]).schema)
+    columns = [*(name for name in interval.weights.column_names if name != WEIGHT), WEIGHT]
+    keys = columns[:-1]
+    types = pa.schema([(name, interval.weights.schema.field(name).type) for name in columns])
+    counts, history = (each.weights.select(columns).cast(types) for each in (interval, earlier))
     faded = history.set_column(len(keys), WEIGHT, compute.multiply(history[WEIGHT], left))
-    together = pa.concat_tables([interval.weights.select([*keys, WEIGHT]), faded])
+    together = pa.concat_tables([counts, faded])
     summed = together.group_by(keys).aggregate([(WEIGHT, "sum")]).rename_columns([*keys, WEIGHT])
     order = [(WEIGHT, "descending"), *((name, "ascending") for name in keys)]
     return Estimate(interval.until_ms, earlier.total * left + interval.total, summed.sort_by(order).slice(0, keep))

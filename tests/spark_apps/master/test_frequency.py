@@ -26,7 +26,8 @@ def interval(until: int, counts: dict[int, int], keep: int) -> Estimate:
     """What counting gives: the heaviest keys, and the number of all events."""
     heaviest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:keep]
     weights = {"k": [k for k, _ in heaviest], "weight": [float(n) for _, n in heaviest]}
-    return Estimate(until, float(sum(counts.values())), pa.table(weights, NOTHING.weights.schema))
+    schema = pa.schema([("k", pa.int32()), pa.field("weight", pa.float64(), nullable=False)])  # as Spark gives it
+    return Estimate(until, float(sum(counts.values())), pa.table(weights, schema))
 
 
 @settings(deadline=None)
