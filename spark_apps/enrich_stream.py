@@ -23,7 +23,7 @@ from services.settings import SettingsError, settings
 from services.warehouse import login
 from spark_apps.control import AlreadyRunningError, Lease
 from spark_apps.enrichment import Enricher
-from spark_apps.master import snapshot
+from spark_apps.master import snapshots
 from spark_apps.messages import SPARK_SCHEMA
 from spark_apps.pipeline import PipelineError, load_pipeline
 from spark_apps.session import create_session, kafka_options
@@ -43,7 +43,7 @@ LOOK_SECONDS = 1
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
 MAY_PASS = (StreamingQueryException, pymysql.MySQLError, KafkaError)
 CANNOT_START = (
-    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshot.SnapshotError,
+    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError,
     pymysql.MySQLError, KafkaError,
 )  # fmt: skip
 
@@ -144,20 +144,21 @@ class Stream:
         """Enrich one batch, unless asked to stop; it joins with the newest snapshot that there is when it begins."""
         if self.stop.is_set():
             raise StopAskedError("asked to stop before this batch, which is the next start's first")
-        path = snapshot.current(self.chosen.state / "snapshots" / self.pipeline.name)
-        enriched = batch.mapInArrow(Enricher(self.pipeline, self.source, path, self.marker), SPARK_SCHEMA)
-        if self.pipeline.enriched.topic is None:
-            enriched.write.format("noop").mode("append").save()
-        else:
-            target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
-            enriched.write.format("kafka").options(**target).save()
+        with snapshots.hold(self.chosen.state / "snapshots" / self.pipeline.name) as snapshot:
+            enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker)
+            enriched = batch.mapInArrow(enricher, SPARK_SCHEMA)
+            if self.pipeline.enriched.topic is None:
+                enriched.write.format("noop").mode("append").save()
+            else:
+                target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
+                enriched.write.format("kafka").options(**target).save()
 
 
 def prepare(chosen: Settings, pipeline: Pipeline, stop: threading.Event) -> Stream:
     """Check everything that a start needs, so that what is missing is said in one line."""
     loader = login("loader", chosen)
-    snapshot.current(chosen.state / "snapshots" / pipeline.name)
-    marker = check_tables(loader, pipeline)
+    with snapshots.hold(chosen.state / "snapshots" / pipeline.name):  # there is one to join with
+        marker = check_tables(loader, pipeline)
     source = source_number(chosen.kafka_bootstrap, pipeline.source.topic, loader)
     return Stream(chosen, pipeline, source, marker, stop)
 

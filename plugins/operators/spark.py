@@ -12,6 +12,8 @@ from plugins.hooks.warehouse import WarehouseHook, secret_variables
 from services.settings import PREFIX, ROOT, settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Context
 
@@ -27,14 +29,25 @@ class ApplicationKilledError(Exception):
 class SparkApplicationOperator(SparkSubmitOperator):
     """Submits one of the programs in spark_apps/ for a pipeline; `short` says that it runs for seconds only.
 
+    `options` are more of the program's own, such as {"minutes": "60"}.
+
     The warehouse's password and the addresses come from Airflow's connections and go to the application by its
     environment. They are read when the task runs, so they are in no command line, template or log.
     """
 
-    def __init__(self, *, program: str, pipeline: str, short: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        program: str,
+        pipeline: str,
+        short: bool = False,
+        options: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        more = [word for name, value in (options or {}).items() for word in (f"--{name}", value)]
         super().__init__(
             application=str(ROOT / "spark_apps" / f"{program}.py"),
-            application_args=["--pipeline", pipeline],
+            application_args=["--pipeline", pipeline, *more],
             name=program,
             driver_memory="1g",
             conf={"spark.driver.extraJavaOptions": QUICK_START} if short else None,

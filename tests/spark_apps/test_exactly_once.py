@@ -13,8 +13,10 @@ from kafka import KafkaConsumer, TopicPartition
 from services import health, stack
 from services.waiting import wait_until
 from services.warehouse import connect, login
-from spark_apps.master import snapshot
 from spark_apps.master.catalogue import load_catalogue
+from spark_apps.master.publish import publish
+from spark_apps.master.ranking import build_ranking
+from spark_apps.master.tables import prepare
 from spark_apps.pipeline import load_pipeline
 from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics
@@ -36,11 +38,13 @@ Position = tuple[object, object]
 @pytest.fixture(scope="module")
 def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     """The application on a pipeline of its own, with products to find; ended after the tests."""
-    load_catalogue(login("owner", migrated), PRODUCTS)
+    owner = login("owner", migrated)
+    load_catalogue(owner, PRODUCTS)
     pipeline = load_pipeline("kills", PIPELINES)
     create_topics(migrated.kafka_bootstrap, pipeline)
-    create_tables(login("owner", migrated), pipeline)
-    snapshot.publish(login("reader", migrated), migrated.state / "snapshots" / "kills")
+    create_tables(owner, pipeline)
+    prepare(owner, pipeline.master)
+    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.state / "snapshots" / "kills")
     made = Application(migrated, pipeline, tmp_path_factory.mktemp("application"))
     yield made
     if not made.ended:
@@ -176,10 +180,12 @@ def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_kno
     assert sorted(application.rows("SELECT product_id FROM kills_unmatched"), key=str) == [(NEW_PRODUCT,), (None,)]
 
     application.kill()
-    with connect(login("owner", application.running)) as connection, connection.cursor() as cursor:
-        cursor.execute("INSERT INTO product SELECT %s, %s, name, vendor, category, 5, updated_at FROM product LIMIT 1",
-                       (NEW_PRODUCT, NEW_PRODUCT))  # fmt: skip
-    snapshot.publish(login("reader", application.running), application.running.state / "snapshots" / "kills")
+    owner, master = login("owner", application.running), application.pipeline.master
+    with connect(owner) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE made AS SELECT * FROM product LIMIT 1")
+        cursor.execute("UPDATE made SET product_id = %s, product_key = %s, price_cents = 5", [NEW_PRODUCT] * 2)
+        cursor.execute("INSERT INTO product SELECT * FROM made")
+    publish(owner, master, build_ranking(owner, master), application.running.state / "snapshots" / "kills")
     shutil.rmtree(checkpoint(application))
     application.start()
     application.send_sales(10)
