@@ -26,7 +26,7 @@ BACK_SECONDS = 90.0
 
 def of_stack(chosen: Settings, word: str) -> list[psutil.Process]:
     """The stack's processes whose command line has a word in it."""
-    return [process for process in stack.marked(chosen) if word in " ".join(process.cmdline())]
+    return [each.process for each in stack.started() if each.state == chosen.state and word in each.command_line]
 
 
 def test_status_says_healthy_of_each_service(running: Settings) -> None:
@@ -83,7 +83,7 @@ def test_everything_listens_on_this_machine_only(running: Settings) -> None:
 def test_no_secret_is_on_a_command_line_or_in_a_log(running: Settings) -> None:
     """Every process of the stack, every log that it wrote."""
     secrets = [getattr(running, name).get_secret_value() for name in SECRET_NAMES]
-    lines = [" ".join(process.cmdline()) for process in stack.marked(running)]
+    lines = [each.command_line for each in stack.started() if each.state == running.state]
     folders = (running.state / "logs", running.state / "airflow" / "logs")
     logs = [file.read_text(errors="replace") for folder in folders for file in folder.rglob("*.log")]
     assert len(lines) > len(health.CHECKS)
@@ -120,3 +120,18 @@ def test_an_account_has_no_more_rights_than_its_job_needs(running: Settings, acc
         pytest.raises(pymysql.OperationalError, match="denied"),
     ):
         cursor.execute(statement)
+
+
+def test_two_services_on_one_port_are_named(running: Settings) -> None:
+    """Both settings, and what to do."""
+    same = running.model_copy(update={"airflow_port": running.mariadb_port})
+    with pytest.raises(Unfit, match=r"FRESHET_MARIADB_PORT and FRESHET_AIRFLOW_PORT are both \d+\. Give each"):
+        stack.check_ports(same)
+
+
+def test_a_service_that_was_stopped_is_started_by_up(running: Settings) -> None:
+    """As one that failed so often that the supervisor gave up."""
+    with stack.supervisor(running) as control:
+        control.stopProcess("kafka")
+    stack.start_programs(running, "kafka")
+    wait_until(lambda: health.kafka(running), what="kafka", seconds=BACK_SECONDS)
