@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xmlrpc.client import Fault, ServerProxy
+from xmlrpc.client import Error as XmlRpcError
+from xmlrpc.client import ServerProxy
 
 import psutil
 from supervisor.xmlrpc import SupervisorTransport
 
 from services import health, mariadb
 from services.accounts import create_accounts
+from services.ports import check_ports
 from services.preflight import Unfit, check_socket_path
 from services.secrets_file import ensure_secrets
-from services.settings import PREFIX, ROOT, Settings, read_settings, state_folder
+from services.settings import ROOT, Settings, read_settings, state_folder
 from services.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -29,10 +31,8 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 MARK = "FRESHET_STACK"  # in the environment of everything that `up` starts: how `down` finds what was orphaned
-PORTS = ("kafka_port", "kafka_controller_port", "mariadb_port", "airflow_port")
 NOT_RUNNING = ("STOPPED", "EXITED", "FATAL")
 RETURN_AT_ONCE = False  # health is awaited, not the mere start
-LAST_PORT = 65_535
 START_SECONDS = 180.0
 STOP_SECONDS = 40.0
 
@@ -46,7 +46,7 @@ class ServiceStatus:
 
     def __str__(self) -> str:
         """One line for a person."""
-        return f"{self.name:<9} {'healthy' if self.obstacle is None else 'NOT healthy: ' + self.obstacle}"
+        return f"{self.name:<10} {'healthy' if self.obstacle is None else 'NOT healthy: ' + self.obstacle}"
 
 
 @dataclass(frozen=True)
@@ -63,25 +63,33 @@ def up(report: Report) -> Settings:
     """Start everything that does not run yet and return when all of it is healthy."""
     ensure_secrets(state_folder() / "secrets.env")
     chosen = read_settings()
-    if not is_running(chosen):
-        sweep(chosen, report)
-        mariadb.server(chosen)  # a wrong FRESHET_MARIADBD is said here, not in a log
-        check_ports(chosen)
-        start_supervisor(chosen)
-    start_programs(chosen, "kafka", "mariadb")
-    migration = start_airflow_migration(chosen)
+    ensure_supervisor(chosen, report)
+    to_migrate = not migrated_stamp(chosen).exists()
+    start_programs(chosen, "kafka", "mariadb", *(["airflow-migration"] if to_migrate else []))
     await_health("mariadb", chosen, report)
     create_accounts(chosen)
     await_health("kafka", chosen, report)
-    finish_airflow_migration(chosen, migration, report)
+    if to_migrate:
+        await_airflow_migration(chosen, report)
     start_programs(chosen, "airflow")
     await_health("airflow", chosen, report)
     return chosen
 
 
 def down(report: Report) -> None:
-    """Stop everything that `up` started, Airflow's tasks and their Spark applications included."""
+    """Stop everything that `up` started with these settings."""
+    end(read_settings(), report)
+
+
+def down_below(folder: Path, report: Report) -> None:
+    """Stop every stack whose state lies below a folder that is to be removed."""
     chosen = read_settings()
+    for state in sorted({each.state for each in started() if each.state.is_relative_to(folder.resolve())}):
+        end(chosen.model_copy(update={"state": state}), report)
+
+
+def end(chosen: Settings, report: Report) -> None:
+    """Stop a stack, Airflow's tasks and their Spark applications included."""
     if is_running(chosen):
         with supervisor(chosen) as control:
             supervisor_process = psutil.Process(control.getPID())
@@ -98,7 +106,11 @@ def down(report: Report) -> None:
 def status() -> list[ServiceStatus]:
     """Ask every service how it is."""
     chosen = read_settings()
-    return [ServiceStatus(name, check(chosen)) for name, check in health.CHECKS.items()]
+    obstacle = None if is_running(chosen) else "it does not run, and brings nothing back. Type: make up"
+    return [
+        ServiceStatus("supervisor", obstacle),
+        *(ServiceStatus(name, check(chosen)) for name, check in health.CHECKS.items()),
+    ]
 
 
 def is_running(chosen: Settings) -> bool:
@@ -106,7 +118,7 @@ def is_running(chosen: Settings) -> bool:
     try:
         with supervisor(chosen) as control:
             return bool(control.getPID())
-    except OSError:
+    except Unfit:
         return False
 
 
@@ -114,43 +126,24 @@ def is_running(chosen: Settings) -> bool:
 def supervisor(chosen: Settings) -> Iterator[Any]:
     """Give the running supervisor's control interface: a proxy with the methods that the server has."""
     transport = SupervisorTransport(serverurl=f"unix://{chosen.state / 'supervisor.sock'}")
-    with closing(transport):
-        yield ServerProxy("http://127.0.0.1", transport=transport).supervisor
+    try:
+        with closing(transport):
+            yield ServerProxy("http://127.0.0.1", transport=transport).supervisor
+    except (OSError, HTTPException, XmlRpcError) as error:
+        log = chosen.state / "logs" / "supervisord.log"
+        raise Unfit(
+            f"the services are being stopped, or never ran ({error}). Type: make up (their log: {log})"
+        ) from error
 
 
-def check_ports(chosen: Settings) -> None:
-    """Raise Unfit when two services are to have one port, or another program listens where a service is to."""
-    ports = {name: getattr(chosen, name) for name in PORTS}
-    for name, port in ports.items():
-        variable = PREFIX + name.upper()
-        other = next((each for each in PORTS if each != name and ports[each] == port), None)
-        if other:
-            raise Unfit(f"{variable} and {PREFIX}{other.upper()} are both {port}. Give each a port of its own.")
-        if not is_free(port):
-            better = next(each for each in range(port + 1, LAST_PORT) if each not in ports.values() and is_free(each))
-            raise Unfit(
-                f"port {port} ({variable}) is taken by {owner_of(port)}. "
-                f"Stop that program, or choose another port: {variable}={better} make demo"
-            )
-
-
-def is_free(port: int) -> bool:
-    """Tell whether a service could listen there."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def owner_of(port: int) -> str:
-    """Name the program that listens on a port, as far as the kernel lets us see."""
-    for connection in psutil.net_connections("tcp"):
-        if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,) and connection.pid:
-            return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"
-    return "another program"
+def ensure_supervisor(chosen: Settings, report: Report) -> None:
+    """Start the supervisor unless it runs; what an earlier one has left is ended first."""
+    if is_running(chosen):
+        return
+    sweep(chosen, report)
+    mariadb.server(chosen)  # a wrong FRESHET_MARIADBD is said here, not in a log
+    check_ports(chosen)
+    start_supervisor(chosen)
 
 
 def start_supervisor(chosen: Settings) -> None:
@@ -170,24 +163,17 @@ def start_supervisor(chosen: Settings) -> None:
     wait_until(lambda: None if is_running(chosen) else "no answer yet", what="the supervisor", seconds=START_SECONDS)
 
 
-def start_airflow_migration(chosen: Settings) -> subprocess.Popen[bytes] | None:
-    """Begin to bring Airflow's database to this version, unless that is done."""
-    if migrated_stamp(chosen).exists():
-        return None
-    with (chosen.state / "logs" / "airflow-migration.log").open("ab") as log:
-        command = [sys.executable, "-m", "services.airflow", "db", "migrate"]
-        return subprocess.Popen(command, cwd=ROOT, env={**os.environ, MARK: str(chosen.state)}, stdout=log, stderr=log)
+def await_airflow_migration(chosen: Settings, report: Report) -> None:
+    """Wait until Airflow's database is of this version, and remember that it is."""
 
+    def obstacle() -> str | None:
+        (program,) = programs(chosen, "airflow-migration")
+        done = (program["statename"], program["exitstatus"]) == ("EXITED", 0)
+        if program["statename"] in NOT_RUNNING and not done:
+            raise Unfit(f"Airflow's database was not migrated. Read {program['stdout_logfile']}, then type: make up")
+        return None if done else "migrating"
 
-def finish_airflow_migration(chosen: Settings, migration: subprocess.Popen[bytes] | None, report: Report) -> None:
-    """Wait for the migration to end and remember that it did."""
-    if migration is None:
-        return
-    running = lambda: None if migration.poll() is not None else "migrating"  # noqa: E731
-    wait_until(running, what="Airflow's own database", seconds=START_SECONDS, report=report)
-    if migration.returncode != 0:
-        log = chosen.state / "logs" / "airflow-migration.log"
-        raise Unfit(f"Airflow's database was not migrated, its exit code is {migration.returncode}. Read {log}")
+    wait_until(obstacle, what="Airflow's own database", seconds=START_SECONDS, report=report)
     migrated_stamp(chosen).touch()
 
 
@@ -199,15 +185,26 @@ def migrated_stamp(chosen: Settings) -> Path:
 def start_programs(chosen: Settings, *groups: str) -> None:
     """Start the programs of these groups that do not run: not yet, or not any more since they failed too often."""
     with supervisor(chosen) as control:
-        for program in control.getAllProcessInfo():
-            if program["group"] in groups and program["statename"] in NOT_RUNNING:
-                with suppress(Fault):  # it has just started by itself
-                    control.startProcess(f"{program['group']}:{program['name']}", RETURN_AT_ONCE)
+        for group in groups:
+            control.startProcessGroup(group, RETURN_AT_ONCE)
+
+
+def programs(chosen: Settings, group: str) -> list[dict[str, Any]]:
+    """Return what the supervisor says of each program of a group."""
+    with supervisor(chosen) as control:
+        return [program for program in control.getAllProcessInfo() if program["group"] == group]
 
 
 def await_health(name: str, chosen: Settings, report: Report) -> None:
     """Wait until a service is able to work, and say how long it took."""
-    took = wait_until(lambda: health.CHECKS[name](chosen), what=name, seconds=START_SECONDS, report=report)
+
+    def obstacle() -> str | None:
+        given_up = [program for program in programs(chosen, name) if program["statename"] == "FATAL"]
+        if given_up:
+            raise Unfit(f"{name} does not start. Read {given_up[0]['stdout_logfile']}, then type: make up")
+        return health.CHECKS[name](chosen)
+
+    took = wait_until(obstacle, what=name, seconds=START_SECONDS, report=report)
     report(f"  {name} is healthy ({took:.0f} s)")
 
 

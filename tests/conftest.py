@@ -16,6 +16,7 @@ import pytest
 from services import stack
 from services.airflow_api import AirflowApi
 from services.migrations import migrate
+from services.ports import PORTS
 from services.settings import PREFIX, ROOT, settings
 from services.warehouse import login
 from spark_apps.pipeline import load_pipeline
@@ -49,7 +50,7 @@ def running() -> Iterator[Settings]:
     (ROOT / ".freshet").mkdir(exist_ok=True)
     state = Path(tempfile.mkdtemp(prefix="test-", dir=ROOT / ".freshet"))
     os.environ[f"{PREFIX}STATE"] = str(state)
-    for name, port in zip(stack.PORTS, free_ports(len(stack.PORTS)), strict=True):
+    for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
         os.environ[PREFIX + name.upper()] = str(port)
     settings.cache_clear()
     try:

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import httpx
 import psutil
 import pymysql
 import pytest
 
 from services import health, stack
-from services.preflight import Unfit
+from services.airflow import ADMIN
+from services.ports import PORTS
 from services.settings import ROOT, SECRET_NAMES
 from services.waiting import wait_until
 from services.warehouse import Account, Login, connect, login
@@ -22,30 +24,38 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 BACK_SECONDS = 90.0
+SERVICES = ("supervisor", *health.CHECKS)
 
 
-def of_stack(chosen: Settings, word: str) -> list[psutil.Process]:
-    """The stack's processes whose command line has a word in it."""
-    return [each.process for each in stack.started() if each.state == chosen.state and word in each.command_line]
+def pids(chosen: Settings) -> dict[str, int]:
+    """The process of each program that the supervisor keeps running."""
+    groups = ("kafka", "mariadb", "airflow")
+    listed = [program for group in groups for program in stack.programs(chosen, group)]
+    assert len(listed) == 6
+    return {program["name"]: program["pid"] for program in listed if program["statename"] == "RUNNING"}
 
 
 def test_status_says_healthy_of_each_service(running: Settings) -> None:
     """And the command's exit code says it too."""
     command = [sys.executable, "-m", "services", "status"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert [line.split() for line in answer.stdout.splitlines()] == [[name, "healthy"] for name in health.CHECKS]
+    assert [line.split() for line in answer.stdout.splitlines()] == [[name, "healthy"] for name in SERVICES]
     assert stack.is_running(running)
 
 
-@pytest.mark.parametrize(("service", "word"), [("kafka", "kafka.Kafka"), ("mariadb", "mariadbd")])
-def test_a_killed_service_comes_back(running: Settings, service: str, word: str) -> None:
-    """Kill -9, then wait for the same service in another process."""
-    (before,) = of_stack(running, word)
-    before.kill()
-    psutil.wait_procs([before], BACK_SECONDS)
-    wait_until(lambda: health.CHECKS[service](running), what=service, seconds=BACK_SECONDS)
-    (after,) = of_stack(running, word)
-    assert after.pid != before.pid
+def test_every_killed_program_comes_back(running: Settings) -> None:
+    """Kill -9 each one that the supervisor watches, then wait for all in other processes, and healthy."""
+    before = pids(running)
+    for pid in before.values():
+        psutil.Process(pid).kill()
+
+    def dead() -> str | None:
+        now = pids(running)
+        return ", ".join(name for name in before if now.get(name) in (None, before[name])) or None
+
+    wait_until(dead, what="other processes", seconds=BACK_SECONDS)
+    for service, obstacle in health.CHECKS.items():
+        wait_until(lambda check=obstacle: check(running), what=service, seconds=BACK_SECONDS)  # type: ignore[misc]
 
 
 def test_status_says_why_a_service_is_not_healthy(running: Settings) -> None:
@@ -59,15 +69,6 @@ def test_status_says_why_a_service_is_not_healthy(running: Settings) -> None:
         assert "Connection refused" in str(health.mariadb(elsewhere))
 
 
-def test_a_port_in_use_is_named_with_its_program_and_the_setting(running: Settings) -> None:
-    """The stack's own broker stands in the way of a second one."""
-    with pytest.raises(Unfit) as caught:
-        stack.check_ports(running)
-    message = str(caught.value)
-    assert f"port {running.kafka_port} (FRESHET_KAFKA_PORT) is taken by java (process " in message
-    assert f"FRESHET_KAFKA_PORT={running.kafka_port + 1} make demo" in message
-
-
 def test_everything_listens_on_this_machine_only(running: Settings) -> None:
     """No port is open to the network."""
     ours = {process.pid for process in stack.marked(running)}
@@ -76,7 +77,7 @@ def test_everything_listens_on_this_machine_only(running: Settings) -> None:
         for connection in psutil.net_connections("inet")
         if connection.pid in ours and connection.status == psutil.CONN_LISTEN
     ]
-    assert len(listening) >= len(stack.PORTS)
+    assert len(listening) >= len(PORTS)
     assert set(listening) == {"127.0.0.1"}
 
 
@@ -122,16 +123,10 @@ def test_an_account_has_no_more_rights_than_its_job_needs(running: Settings, acc
         cursor.execute(statement)
 
 
-def test_two_services_on_one_port_are_named(running: Settings) -> None:
-    """Both settings, and what to do."""
-    same = running.model_copy(update={"airflow_port": running.mariadb_port})
-    with pytest.raises(Unfit, match=r"FRESHET_MARIADB_PORT and FRESHET_AIRFLOW_PORT are both \d+\. Give each"):
-        stack.check_ports(same)
-
-
-def test_a_service_that_was_stopped_is_started_by_up(running: Settings) -> None:
-    """As one that failed so often that the supervisor gave up."""
-    with stack.supervisor(running) as control:
-        control.stopProcess("kafka")
-    stack.start_programs(running, "kafka")
-    wait_until(lambda: health.kafka(running), what="kafka", seconds=BACK_SECONDS)
+def test_airflow_tells_nobody_its_configuration(running: Settings) -> None:
+    """Not even its admin: the keys are in there."""
+    login_page = {"username": ADMIN, "password": running.airflow_password.get_secret_value()}
+    token = httpx.post(f"{running.airflow_api}/auth/token", json=login_page).json()["access_token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    answer = httpx.get(f"{running.airflow_api}/api/v2/config", headers=headers)
+    assert answer.status_code == 403

@@ -1,0 +1,111 @@
+"""`up` and `down` when something has just gone wrong: a dead supervisor, a service that gave up, a start cut short.
+
+On a stack of its own, of which only what a test needs is started.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services import stack
+from services.ports import PORTS
+from services.preflight import Unfit
+from services.secrets_file import ensure_secrets
+from services.settings import PREFIX, ROOT, read_settings
+from services.waiting import wait_until
+from tests.conftest import free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import psutil
+
+    from services.settings import Settings
+
+pytestmark = pytest.mark.integration
+SECONDS = 60.0
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    """A stack of which nothing runs yet; whatever a test starts of it is ended."""
+    (ROOT / ".freshet").mkdir(exist_ok=True)
+    state = Path(tempfile.mkdtemp(prefix="odd-", dir=ROOT / ".freshet"))
+    monkeypatch.setenv(f"{PREFIX}STATE", str(state))
+    for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
+        monkeypatch.setenv(PREFIX + name.upper(), str(port))
+    ensure_secrets(state / "secrets.env")
+    chosen = read_settings()
+    yield chosen
+    stack.down(print)
+    left = stack.marked(chosen)
+    shutil.rmtree(state)
+    assert not left
+
+
+def of(chosen: Settings) -> dict[str, psutil.Process]:
+    """The stack's processes by name."""
+    return {each.name: each.process for each in stack.started() if each.state == chosen.state}
+
+
+def test_up_goes_on_after_the_supervisor_was_killed(small: Settings) -> None:
+    """Status names the lack; what the dead one left is ended before a new one starts."""
+    stack.ensure_supervisor(small, print)
+    stack.start_programs(small, "kafka")
+    wait_until(lambda: None if "java" in of(small) else "not yet", what="Kafka's process", seconds=SECONDS)
+    orphans = of(small)
+    orphans.pop("supervisord").kill()
+    wait_until(lambda: "it answers" if stack.is_running(small) else None, what="its end", seconds=SECONDS)
+    line = str(stack.status()[0])
+    assert line.startswith("supervisor NOT healthy: it does not run")
+    assert "make up" in line
+    assert "java" in of(small)
+    told: list[str] = []
+    stack.ensure_supervisor(small, told.append)
+    assert "java" in told[0]
+    assert stack.is_running(small)
+    assert not any(process.is_running() for process in orphans.values())
+
+
+def test_a_service_that_gave_up_is_named_with_its_log_and_starts_again(small: Settings) -> None:
+    """A file stands where MariaDB's folder is to be; once it is gone, the same steps start it."""
+    in_the_way = small.state / "mariadb"
+    in_the_way.touch()
+    stack.ensure_supervisor(small, print)
+    stack.start_programs(small, "mariadb")
+    with pytest.raises(Unfit, match=r"mariadb does not start\. Read .*logs/mariadb\.log, then type: make up"):
+        stack.await_health("mariadb", small, print)
+    in_the_way.unlink()
+    stack.start_programs(small, "mariadb")
+    (program,) = stack.programs(small, "mariadb")
+    assert program["statename"] in {"STARTING", "RUNNING"}
+
+
+def test_down_in_the_middle_of_a_first_up_ends_both(small: Settings) -> None:
+    """Airflow's migration too; `up` says in one line why it stopped."""
+    command = [sys.executable, "-m", "services", "up"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as coming:
+        wait_until(lambda: None if "airflow" in of(small) else "not yet", what="the migration", seconds=SECONDS)
+        stack.down(print)
+        assert not stack.marked(small)
+        _, said = coming.communicate(timeout=SECONDS)
+    (line,) = said.splitlines()
+    assert line.startswith("freshet: ")
+    assert "make up" in line
+    assert coming.returncode == 1
+
+
+def test_an_up_whose_supervisor_goes_gives_up_at_once(small: Settings) -> None:
+    """It does not wait for a service that nobody starts any more."""
+    stack.ensure_supervisor(small, print)
+    of(small)["supervisord"].kill()
+    wait_until(lambda: "it answers" if stack.is_running(small) else None, what="its end", seconds=SECONDS)
+    with pytest.raises(Unfit, match=r"being stopped.*make up"):
+        stack.await_health("kafka", small, print)
