@@ -8,7 +8,7 @@ import secrets
 import stat
 from typing import TYPE_CHECKING
 
-from services.settings import PREFIX, SECRET_NAMES, SettingsError
+from services.settings import PREFIX, SECRET_NAMES, SettingsError, unusable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,15 +16,22 @@ if TYPE_CHECKING:
 
 def ensure_secrets(file: Path) -> None:
     """Make the secrets file, or add what a newer version needs; refuse one that others can read."""
+    try:
+        _complete(file)
+    except (OSError, UnicodeError) as error:
+        raise unusable(file, error) from error
+    mode = stat.S_IMODE(file.stat().st_mode)
+    if mode & 0o077:
+        raise SettingsError(f"{file} must be readable by its owner only, its mode is {mode:o}. Type: chmod 600 {file}")
+
+
+def _complete(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     lines = file.read_text().splitlines() if file.exists() else []
     present = {line.partition("=")[0] for line in lines}
     missing = [name for name in SECRET_NAMES if _variable(name) not in present]
     if missing:
         write_private(file, "\n".join([*lines, *(f"{_variable(name)}={_new_secret(name)}" for name in missing)]) + "\n")
-    mode = stat.S_IMODE(file.stat().st_mode)
-    if mode & 0o077:
-        raise SettingsError(f"{file} must be readable by its owner only, its mode is {mode:o}. Type: chmod 600 {file}")
 
 
 def write_private(file: Path, text: str) -> None:

@@ -112,6 +112,16 @@ def read_settings() -> Settings:
         return Settings(_env_file=state / "secrets.env", state=state)  # type: ignore[call-arg]
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
+    except (OSError, UnicodeError) as error:
+        raise unusable(state / "secrets.env", error) from error
+
+
+def unusable(secrets_file: Path, error: Exception) -> SettingsError:
+    """Say why the secrets file cannot be read or written, and what to do."""
+    return SettingsError(
+        f"{PREFIX}STATE: {secrets_file} must be a text file that you can read and write, got: {error}. "
+        f"Restore it or move it away, or set {PREFIX}STATE to a folder of your own."
+    )
 
 
 def _explain(problem: object) -> str:

@@ -9,7 +9,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from services.secrets_file import ensure_secrets
-from services.settings import SECRET_NAMES, SettingsError
+from services.settings import SECRET_NAMES, SettingsError, read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,3 +67,26 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secrets.env").chmod(0o640)
     with pytest.raises(SettingsError, match=r"its mode is 640\. Type: chmod 600 .*secrets\.env"):
         ensure_secrets(tmp_path / "secrets.env")
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what makes it, and by what only reads it."""
+    (tmp_path / "secrets.env").write_bytes(b"\xff\xfe")
+    monkeypatch.setenv("FRESHET_STATE", str(tmp_path))
+    with pytest.raises(SettingsError, match=r"FRESHET_STATE: .*secrets\.env must be a text file .* move it away"):
+        ensure_secrets(tmp_path / "secrets.env")
+    with pytest.raises(SettingsError, match=r"FRESHET_STATE: .*secrets\.env must be a text file .* move it away"):
+        read_settings()
+
+
+@pytest.mark.parametrize("way", ["secrets.env is a folder", "the state cannot be made"])
+def test_a_file_that_cannot_be_made_is_named(tmp_path: Path, way: str) -> None:
+    """The next step is in the message."""
+    file = tmp_path / "secrets.env"
+    if way == "secrets.env is a folder":
+        file.mkdir()
+    else:
+        (tmp_path / "file").touch()
+        file = tmp_path / "file" / "state" / "secrets.env"
+    with pytest.raises(SettingsError, match=r"or set FRESHET_STATE to a folder of your own"):
+        ensure_secrets(file)
