@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from services import stack
 from services.airflow_api import AirflowApi
@@ -28,6 +29,7 @@ hypothesis.settings.register_profile(
     "repeatable", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("repeatable")
+set_hypothesis_home_dir(ROOT / ".freshet" / "cache" / "hypothesis")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
