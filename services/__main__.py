@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
-from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from services import mariadb, stack
+import httpx
+import pymysql
+
+from services import health, mariadb, stack
 from services.airflow import ADMIN
 from services.demo import demo as tell_story
 from services.preflight import Unfit
-from services.settings import PREFIX, SECRET_NAMES, Settings, SettingsError, settings, state_folder
+from services.settings import PREFIX, ROOT, SECRET_NAMES, Settings, SettingsError, settings, state_folder
 from services.topic import follow
 from services.waiting import NotInTimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INTERRUPTED = 130  # the exit code of what Ctrl-C has ended
 
 
 def main() -> None:
@@ -25,11 +32,19 @@ def main() -> None:
         COMMANDS[parser.parse_args().command]()
     except (Unfit, SettingsError, NotInTimeError) as failure:
         sys.exit(f"freshet: {failure}")
+    except (pymysql.MySQLError, httpx.HTTPError) as failure:
+        sys.exit(f"freshet: a service went away ({failure}). See which: make status")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 def say(line: str) -> None:
-    """Print at once, also into a pipe."""
-    print(line, flush=True)
+    """Print at once, also into a pipe; end when its reader has seen enough."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python's own last flush is not to fail too
+        sys.exit()
 
 
 def up() -> None:
@@ -48,6 +63,11 @@ def down() -> None:
     say("  everything has ended")
 
 
+def clean() -> None:
+    """End everything whose data is in `.freshet/`."""
+    stack.down_below(ROOT / ".freshet", say)
+
+
 def status() -> None:
     """Print a line a service; the exit code is 1 when one is not healthy."""
     lines = stack.status()
@@ -61,24 +81,33 @@ def logs() -> None:
     files = sorted((state_folder() / "logs").glob("*.log"))
     if not files:
         raise Unfit(f"there is no log in {state_folder() / 'logs'} yet. Type: make up")
-    subprocess.run(["tail", "-n", "20", "-F", *files], check=False)
+    os.execvp("tail", ["tail", "-n", "20", "-F", *map(str, files)])
 
 
 def sql() -> None:
     """Become MariaDB's prompt with an analyst's rights."""
-    chosen = settings()
+    chosen = able("mariadb")
     client = mariadb.base_folder(chosen) / "bin" / "mariadb"
-    # The client reads its password from the environment: on the command line everybody could see it.
+    # The client reads its password from the environment: on the command line everybody could see it. It would warn that
+    # it cannot verify a certificate without one, on a server of this machine.
     environment = {**os.environ, "MYSQL_PWD": chosen.secret("reader_password")}
     address = [f"--host={chosen.mariadb_host}", f"--port={chosen.mariadb_port}", "--user=reader"]
-    os.execve(client, [str(client), "--no-defaults", *address, chosen.database], environment)
+    options = ["--no-defaults", "--skip-ssl-verify-server-cert"]
+    os.execve(client, [str(client), *options, *address, chosen.database], environment)
 
 
 def topic() -> None:
     """Print the enriched topic's events as they come."""
-    with suppress(KeyboardInterrupt):
-        for line in follow(settings().kafka_bootstrap, "sales.enriched"):
-            say(line)
+    for line in follow(able("kafka").kafka_bootstrap, "sales.enriched"):
+        say(line)
+
+
+def able(service: str) -> Settings:
+    """Return the settings when a service answers; else say why not and what to type."""
+    chosen = settings()
+    if obstacle := health.CHECKS[service](chosen):
+        raise Unfit(f"{service} is not healthy: {obstacle}. Type: make up")
+    return chosen
 
 
 def password() -> None:
@@ -94,9 +123,10 @@ def list_settings() -> None:
         say(f"{PREFIX + name.upper():<34} {value!s:<24} {field.description or 'a secret, made at first start'}")
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[[], None]] = {
     "up": up,
     "down": down,
+    "clean": clean,
     "status": status,
     "logs": logs,
     "demo": demo,

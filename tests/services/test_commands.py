@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaProducer
 
-from services.settings import ROOT
+from services.ports import PORTS
+from services.secrets_file import ensure_secrets
+from services.settings import PREFIX, ROOT
 from services.waiting import wait_until
+from tests.conftest import free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +45,7 @@ def test_sql_is_an_analysts_prompt(migrated: Settings) -> None:
     """It can read what analysts read, and write nothing."""
     read = make("sql", input="SELECT COUNT(*) >= 0 AS there FROM sales")
     assert read.stdout.splitlines() == ["there", "1"]
+    assert read.stderr == ""
     written = make("sql", input="DELETE FROM sales_enriched")
     assert "DELETE command denied to user 'reader'" in written.stderr
     assert migrated.database == "freshet"
@@ -76,6 +80,56 @@ def test_topic_prints_enriched_events_as_they_come_and_ends_on_ctrl_c(running: S
     os.killpg(watcher.pid, signal.SIGINT)
     watcher.wait(SECONDS)
     assert "Traceback" not in printed.read_text()
+
+
+def test_topic_ends_quietly_when_its_reader_has_seen_enough(topics: Settings) -> None:
+    """As in `make topic | head -1`."""
+    producer = KafkaProducer(bootstrap_servers=topics.kafka_bootstrap)
+    with subprocess.Popen(
+        ["make", "topic"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stderr is not None
+        watcher.stdout.close()
+
+        def ended() -> str | None:
+            producer.send("sales.enriched", b"{}").get(SECONDS)
+            return "still looking" if watcher.poll() is None else None
+
+        wait_until(ended, what="its end", seconds=SECONDS)
+        assert watcher.stderr.read() == ""
+    producer.close()
+    assert watcher.returncode == 0
+
+
+@pytest.mark.usefixtures("running")
+def test_logs_end_on_ctrl_c() -> None:
+    """Without a traceback."""
+    with subprocess.Popen(
+        ["make", "logs"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stderr is not None
+        assert "==>" in watcher.stdout.readline()
+        os.killpg(watcher.pid, signal.SIGINT)
+        assert "Traceback" not in watcher.stderr.read()
+
+
+@pytest.mark.parametrize("command", ["sql", "topic"])
+def test_what_needs_a_service_that_is_down_says_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """One line, not what the client makes of it."""
+    monkeypatch.setenv("FRESHET_STATE", str(tmp_path))
+    ensure_secrets(tmp_path / "secrets.env")
+    for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
+        monkeypatch.setenv(PREFIX + name.upper(), str(port))
+    answer = make(command)
+    assert answer.returncode != 0
+    first, *rest = answer.stderr.splitlines()
+    assert first.startswith("freshet: ")
+    assert first.endswith("Type: make up")
+    assert all(line.startswith("make: ***") for line in rest)
 
 
 def test_commands_before_anything_was_started_say_what_to_type(tmp_path: Path) -> None:
