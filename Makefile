@@ -5,42 +5,45 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 PYTHON := .freshet/venv/bin/python
 RUN := $(PYTHON) -m services
+INSTALLED := .freshet/installed/python
 export PYTHONPATH := $(CURDIR)
 export PYTHONUNBUFFERED := 1
 # Compiled by `make install` once for all; a user's wish for no bytecode would make every start slow.
 unexport PYTHONDONTWRITEBYTECODE
 
-$(PYTHON):
-	@echo "make: nothing is installed yet. Type: make demo" >&2; exit 1
+$(INSTALLED):
+	@echo "make: nothing is installed yet, or not all of it. Type: make demo" >&2; exit 1
 
 ##@ See it run
 .PHONY: demo status logs sql topic password
 demo: install  ## install, start and run everything; says where to look
 	@$(RUN) demo
-status: $(PYTHON)  ## each service: healthy, or why not
+status: $(INSTALLED)  ## each service: healthy, or why not
 	@$(RUN) status
-logs: $(PYTHON)  ## follow every service's log (Ctrl-C ends it)
+logs: $(INSTALLED)  ## follow every service's log (Ctrl-C ends it)
 	@$(RUN) logs
-sql: $(PYTHON)  ## an analyst's prompt in the warehouse
+sql: $(INSTALLED)  ## an analyst's prompt in the warehouse
 	@$(RUN) sql
-topic: $(PYTHON)  ## print the enriched topic as it grows (Ctrl-C ends it)
+topic: $(INSTALLED)  ## print the enriched topic as it grows (Ctrl-C ends it)
 	@$(RUN) topic
-password: $(PYTHON)  ## print Airflow's login
+password: $(INSTALLED)  ## print Airflow's login
 	@$(RUN) password
 
 ##@ Start and stop
 .PHONY: up down clean
 up: install  ## start the services and wait until they are healthy
 	@$(RUN) up
-down: $(PYTHON)  ## stop everything that was started
+down: $(INSTALLED)  ## stop everything that was started
 	@$(RUN) down
 clean:  ## stop everything, then remove data and installation (.freshet/)
-	@if [ -x $(PYTHON) ]; then $(RUN) down; fi
+	@if $(PYTHON) -c 'import services.stack' 2>/dev/null; then $(RUN) clean; fi
 	@rm -rf .freshet
 
 ##@ Work on it
 .PHONY: install test lint bench
 install:  ## install what is missing (the other targets do this by themselves)
+	@if ! command -v python3 >/dev/null; then \
+	  echo "make: Python 3.11 to 3.13 is needed; no python3 is on the PATH. Debian: apt install python3-venv" >&2; exit 1; fi
 	@python3 services/install.py
 test: install  ## lint, then every test, on real services of their own
 	@$(MAKE) lint
@@ -54,7 +57,7 @@ bench: install  ## every benchmark; prints its tables
 
 ##@ Help
 .PHONY: help settings
-settings: $(PYTHON)  ## every setting: name, value, what it is
+settings: $(INSTALLED)  ## every setting: name, value, what it is
 	@$(RUN) settings
 help:  ## print this
 	@awk 'BEGIN {FS = ":.*## "; printf "make TARGET. Newcomers: make demo, then make test.\n"} \

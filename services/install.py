@@ -7,16 +7,17 @@ checksum of its pins, so a second call takes no time, and a call that was cut sh
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from preflight import Unfit, check_disk, check_java, check_maven, find_python
+from preflight import Unfit, check_disk, check_java, check_maven, check_writable, find_python
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".freshet"
@@ -27,22 +28,31 @@ HEARTBEAT_SECONDS = 5
 
 def main() -> None:
     """Check the machine, then install what is missing."""
-    HOME.mkdir(exist_ok=True)
-    lock = (HOME / "install.lock").open("w")
-    fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds everything installed
     try:
+        check_writable(HOME)
+        lock = (HOME / "install.lock").open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds everything installed
         check_java()
-        lock_file = (ROOT / "uv.lock").read_bytes()
-        if not _is_current("python", lock_file) or not _is_current("mariadb", POM.read_bytes()):
+        missing = [part for part in parts() if not _is_current(*part[:2])]
+        if missing:
             check_maven()
             check_disk(HOME)
-        _once("python", lock_file, install_python)
-        for profile in ("kafka", "spark"):
-            _once(profile, POM.read_bytes(), lambda profile=profile: copy_jars(profile))
-        if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
-            _once("mariadb", POM.read_bytes(), install_mariadb)
+        for name, pins, install in missing:
+            install()
+            _stamp(name).parent.mkdir(parents=True, exist_ok=True)
+            _stamp(name).write_text(hashlib.sha256(pins).hexdigest())
     except Unfit as lack:
         sys.exit(f"make: {lack}")
+
+
+def parts() -> list:  # type: ignore[type-arg]  # old Pythons take no argument here
+    """Return what is to be there: each part's name, the content of the file that pins it, and how to install it."""
+    pom = POM.read_bytes()
+    listed = [("python", (ROOT / "uv.lock").read_bytes(), install_python)]
+    listed += [(profile, pom, partial(copy_jars, profile)) for profile in ("kafka", "spark")]
+    if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
+        listed.append(("mariadb", pom, install_mariadb))
+    return listed
 
 
 def install_python() -> None:
@@ -109,9 +119,11 @@ def _run(title: str, command: list, environment: dict = None) -> None:  # type: 
             except subprocess.TimeoutExpired:
                 print(f"    ... still at it, {time.monotonic() - started:.0f} s", flush=True)
     if code != 0:
-        said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text(errors="replace"))
+        said = [line for line in plain.splitlines() if line.strip()]
+        told = next((line for line in said if "ERROR" in line), (said or ["no output"])[-1]).strip()
         raise Unfit(
-            f"installing {title} failed: {(said or ['no output'])[-1].strip()}. Is there a network, or a proxy to name "
+            f"installing {title} failed: {told}. Is there a network, or a proxy to name "
             f"in https_proxy? The whole story: {log}. Then run the same make again: it goes on from here."
         )
 
@@ -123,13 +135,6 @@ def _stamp(part: str) -> Path:
 def _is_current(part: str, pins: bytes) -> bool:
     stamp = _stamp(part)
     return stamp.exists() and stamp.read_text() == hashlib.sha256(pins).hexdigest()
-
-
-def _once(part: str, pins: bytes, install: Callable) -> None:  # type: ignore[type-arg]
-    if not _is_current(part, pins):
-        install()
-        _stamp(part).parent.mkdir(parents=True, exist_ok=True)
-        _stamp(part).write_text(hashlib.sha256(pins).hexdigest())
 
 
 if __name__ == "__main__":

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from services import preflight
 from services.preflight import Unfit
-from services.settings import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,29 +87,10 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     """A file stands in the way."""
     (tmp_path / "file").touch()
     with pytest.raises(Unfit, match="cannot be written"):
-        preflight.check_disk(tmp_path / "file" / "folder")
+        preflight.check_writable(tmp_path / "file" / "folder")
 
 
 def test_a_path_too_long_for_a_socket_is_named(tmp_path: Path) -> None:
     """The kernel's limit is 107 bytes."""
     with pytest.raises(Unfit, match="Clone to a shorter path"):
         preflight.check_socket_path(tmp_path / ("x" * 100))
-
-
-def test_installing_without_a_network_is_one_line_and_where_to_read_on(tmp_path: Path) -> None:
-    """The installer's own last words, the log, and that the same command goes on from there."""
-    clone = tmp_path / "clone"
-    (clone / "services").mkdir(parents=True)
-    for name in ("install.py", "preflight.py", "pom.xml"):
-        shutil.copy(ROOT / "services" / name, clone / "services")
-    for name in ("uv.lock", "pyproject.toml"):
-        shutil.copy(ROOT / name, clone)
-    (tmp_path / "bin").mkdir()
-    program(tmp_path / "bin", "uv", "error: tunnel to the index failed", code=2)
-    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    command = [sys.executable, str(clone / "services" / "install.py")]
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert answer.returncode == 1
-    (line,) = answer.stderr.splitlines()
-    assert "installing Python packages failed: error: tunnel to the index failed" in line
-    assert "run the same make again" in line

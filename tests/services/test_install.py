@@ -1,0 +1,131 @@
+"""Installing and removing, in a copy of the project with stand-ins for the programs that fetch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from services import stack
+from services.settings import ROOT
+
+SECONDS = 20.0
+NO_NETWORK = (
+    "\x1b[1;31m[ERROR] Could not resolve kafka-clients: Unknown host\x1b[m\n[ERROR] For more, read the manual\n\x1b[0m"
+)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The files that make and the installer read, and programs that succeed at once without doing anything."""
+    clone = tmp_path / "clone"
+    (clone / "services").mkdir(parents=True)
+    for file in (*(ROOT / "services").glob("*.py"), ROOT / "services" / "pom.xml"):
+        shutil.copy(file, clone / "services")
+    for name in ("Makefile", "uv.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, clone)
+    (tmp_path / "bin").mkdir()
+    for name in ("uv", "mvn"):
+        program(tmp_path / "bin" / name, "")
+    return clone
+
+
+def program(file: Path, prints: str, code: int = 0) -> None:
+    """Make a program that prints something."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\ncat <<'END'\n{prints}\nEND\nexit {code}\n")
+    file.chmod(0o755)
+
+
+def run(clone: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the copy, with its stand-ins first on the PATH."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "FRESHET_"))}
+    path = f"{clone.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = {**own, "PATH": path, **variables}
+    return subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
+
+
+def install(clone: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the copy's installer."""
+    return run(clone, sys.executable, "services/install.py", **variables)
+
+
+def test_without_a_network_python_packages_are_one_line_and_where_to_read_on(clone: Path) -> None:
+    """The installer's own last words, the log, and that the same command goes on from there."""
+    program(clone.parent / "bin" / "uv", "error: tunnel to the index failed", code=2)
+    answer = install(clone)
+    assert answer.returncode == 1
+    (line,) = answer.stderr.splitlines()
+    assert "installing Python packages failed: error: tunnel to the index failed" in line
+    assert "run the same make again" in line
+
+
+def test_without_a_network_jars_are_one_line_with_the_first_error_and_no_colours(clone: Path) -> None:
+    """Maven's last line says nothing."""
+    program(clone.parent / "bin" / "mvn", NO_NETWORK, code=1)
+    (line,) = install(clone).stderr.splitlines()
+    assert "installing kafka jars failed: [ERROR] Could not resolve kafka-clients: Unknown host. Is there" in line
+
+
+def test_what_is_installed_asks_for_nothing_more(clone: Path) -> None:
+    """With a server of one's own, neither Maven nor uv is looked at again."""
+    own = {"FRESHET_MARIADBD": "mariadbd"}
+    assert install(clone, **own).returncode == 0
+    for name in ("uv", "mvn"):
+        program(clone.parent / "bin" / name, "asked again", code=1)
+    again = install(clone, **own)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+    bundled = install(clone)
+    assert bundled.stderr.startswith("make: installing mariadb jars failed: asked again")
+
+
+def test_a_clone_that_cannot_be_written_is_one_line(clone: Path) -> None:
+    """A file stands where the installation is to be."""
+    (clone / ".freshet").touch()
+    (line,) = install(clone).stderr.splitlines()
+    assert line.startswith(f"make: {clone / '.freshet'} cannot be written")
+
+
+def test_no_python_at_all_is_one_line(clone: Path) -> None:
+    """Make itself says it, for nothing else can."""
+    for tool in ("make", "bash"):
+        (clone.parent / "bin" / tool).symlink_to(str(shutil.which(tool)))
+    answer = run(clone, "make", "up", PATH=str(clone.parent / "bin"))
+    assert "no python3 is on the PATH. Debian: apt install" in answer.stderr.splitlines()[0]
+
+
+def test_a_half_made_installation_says_so_and_can_be_removed(clone: Path) -> None:
+    """Its Python cannot import anything."""
+    program(clone / ".freshet" / "venv" / "bin" / "python", "ModuleNotFoundError", code=1)
+    first, *_ = run(clone, "make", "down").stderr.splitlines()
+    assert first == "make: nothing is installed yet, or not all of it. Type: make demo"
+    answer = run(clone, "make", "clean")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert not (clone / ".freshet").exists()
+
+
+def test_clean_ends_every_system_whose_data_it_removes(clone: Path) -> None:
+    """One with a state of its own too; that of another clone goes on."""
+    (clone / ".freshet" / "second").mkdir(parents=True)
+    (clone / ".freshet" / "venv").symlink_to(Path(sys.prefix), target_is_directory=True)
+    states = (clone / ".freshet" / "second", clone.parent / "elsewhere")
+    second, other = (subprocess.Popen(["sleep", "600"], env={stack.MARK: str(state)}) for state in states)
+    reaper = Thread(target=second.wait)  # as init does it for a real orphan
+    reaper.start()
+    try:
+        answer = run(clone, "make", "clean")
+        assert (answer.returncode, answer.stderr) == (0, "")
+        assert not (clone / ".freshet").exists()
+        reaper.join(SECONDS)
+        assert second.returncode == -15
+        assert other.poll() is None
+    finally:
+        for process in (second, other):
+            process.kill()
+            process.wait()
+    assert Path(sys.executable).exists()
