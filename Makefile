@@ -35,7 +35,7 @@ up: install  ## start the services and wait until they are healthy
 down: $(PYTHON)  ## stop everything that was started
 	@$(RUN) down
 clean:  ## stop everything, then remove data and installation (.freshet/)
-	@if [ -x $(PYTHON) ]; then $(RUN) down; fi
+	@if [ -x $(PYTHON) ]; then $(RUN) down || true; fi
 	@rm -rf .freshet
 
 ##@ Work on it
