@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
 PYTHON := .freshet/venv/bin/python
 RUN := $(PYTHON) -m services
 export PYTHONPATH := $(CURDIR)
@@ -34,7 +35,7 @@ up: install  ## start the services and wait until they are healthy
 down: $(PYTHON)  ## stop everything that was started
 	@$(RUN) down
 clean:  ## stop everything, then remove data and installation (.freshet/)
-	@if [ -x $(PYTHON) ]; then $(RUN) down; fi
+	@if [ -x $(PYTHON) ]; then $(RUN) down || true; fi
 	@rm -rf .freshet
 
 ##@ Work on it
@@ -42,7 +43,7 @@ clean:  ## stop everything, then remove data and installation (.freshet/)
 install:  ## install what is missing (the other targets do this by themselves)
 	@python3 services/install.py
 test: install  ## lint, then every test, on real services of their own
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) lint
 	@$(PYTHON) -m pytest $(ARGS)
 lint: install  ## ruff with all rules, and the strict type check
 	@$(PYTHON) -m ruff check .

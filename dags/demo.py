@@ -42,6 +42,8 @@ with DAG(
         )
         >> run("refresh_master_order")
         >> EnsureDagRunsOperator(task_id="enrich_stream", trigger_dag_id="enrich_stream")
-        >> EnrichedRowsSensor(task_id="wait_for_enriched_rows", rows=1000, poke_interval=1, timeout=300)
+        >> EnrichedRowsSensor(
+            task_id="wait_for_enriched_rows", rows=1000, since="{{ dag_run.start_date }}", poke_interval=1, timeout=300
+        )
         >> run("check_quality")
     )

@@ -1,13 +1,9 @@
-"""Bring the warehouse's tables and the pipeline's topics to this version, and fill the product table if it is empty."""
+"""Bring tables and topics to this version, fill the product table if it is empty, and begin to log its changes."""
 
 from airflow.sdk import DAG, Param
 
-from plugins.operators.warehouse import (
-    CreateTablesOperator,
-    CreateTopicsOperator,
-    LoadCatalogueOperator,
-    MigrateOperator,
-)
+from plugins.operators.master import LoadCatalogueOperator, PrepareMasterOperator
+from plugins.operators.warehouse import CreateTablesOperator, CreateTopicsOperator, MigrateOperator
 
 with DAG(
     "prepare_warehouse",
@@ -20,7 +16,9 @@ with DAG(
     },
 ):
     CreateTopicsOperator(task_id="create_topics", pipeline="sales")
-    MigrateOperator(task_id="migrate") >> [
-        CreateTablesOperator(task_id="create_tables", pipeline="sales"),
-        LoadCatalogueOperator(task_id="load_catalogue", rows="{{ params.products }}"),
-    ]
+    (
+        MigrateOperator(task_id="migrate")
+        >> CreateTablesOperator(task_id="create_tables", pipeline="sales")
+        >> LoadCatalogueOperator(task_id="load_catalogue", rows="{{ params.products }}")
+        >> PrepareMasterOperator(task_id="prepare_master", pipeline="sales")
+    )

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
-from services import mariadb, stack
+from services import health, mariadb, stack
 from services.airflow import ADMIN
 from services.demo import demo as tell_story
 from services.preflight import Unfit
@@ -61,7 +61,8 @@ def logs() -> None:
     files = sorted((state_folder() / "logs").glob("*.log"))
     if not files:
         raise Unfit(f"there is no log in {state_folder() / 'logs'} yet. Type: make up")
-    subprocess.run(["tail", "-n", "20", "-F", *files], check=False)
+    with suppress(KeyboardInterrupt):
+        subprocess.run(["tail", "-n", "20", "-F", *files], check=False)
 
 
 def sql() -> None:
@@ -76,8 +77,11 @@ def sql() -> None:
 
 def topic() -> None:
     """Print the enriched topic's events as they come."""
-    with suppress(KeyboardInterrupt):
-        for line in follow(settings().kafka_bootstrap, "sales.enriched"):
+    chosen = settings()
+    if obstacle := health.kafka(chosen):
+        raise Unfit(f"{obstacle}. Type: make up")
+    with suppress(KeyboardInterrupt, BrokenPipeError):
+        for line in follow(chosen.kafka_bootstrap, "sales.enriched"):
             say(line)
 
 

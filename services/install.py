@@ -7,6 +7,7 @@ checksum of its pins, so a second call takes no time, and a call that was cut sh
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -16,7 +17,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from preflight import Unfit, check_disk, check_java, check_maven, find_python
+from preflight import Unfit, check_disk, check_java, check_maven, check_writable, find_python
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".freshet"
@@ -27,10 +28,10 @@ HEARTBEAT_SECONDS = 5
 
 def main() -> None:
     """Check the machine, then install what is missing."""
-    HOME.mkdir(exist_ok=True)
-    lock = (HOME / "install.lock").open("w")
-    fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds everything installed
     try:
+        check_writable(HOME)
+        lock = (HOME / "install.lock").open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds everything installed
         check_java()
         lock_file = (ROOT / "uv.lock").read_bytes()
         if not _is_current("python", lock_file) or not _is_current("mariadb", POM.read_bytes()):
@@ -109,9 +110,11 @@ def _run(title: str, command: list, environment: dict = None) -> None:  # type: 
             except subprocess.TimeoutExpired:
                 print(f"    ... still at it, {time.monotonic() - started:.0f} s", flush=True)
     if code != 0:
-        said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text(errors="replace"))
+        said = [line for line in plain.splitlines() if line.strip()]
+        told = next((line for line in said if "ERROR" in line), (said or ["no output"])[-1]).strip()
         raise Unfit(
-            f"installing {title} failed: {(said or ['no output'])[-1].strip()}. Is there a network, or a proxy to name "
+            f"installing {title} failed: {told}. Is there a network, or a proxy to name "
             f"in https_proxy? The whole story: {log}. Then run the same make again: it goes on from here."
         )
 

@@ -67,15 +67,19 @@ def check_maven() -> None:
         raise Unfit("Maven is needed to fetch Kafka and MariaDB; no `mvn` is on the PATH. Debian: apt install maven")
 
 
-def check_disk(folder: Path) -> None:
-    """Raise Unfit unless the folder can be written and has room for everything that will be installed."""
+def check_writable(folder: Path) -> None:
+    """Raise Unfit unless the folder is there, or can be made, and can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        free_gb = shutil.disk_usage(str(folder)).free / 1e9
     except OSError as error:
         raise Unfit(f"{folder} cannot be written: {error.strerror}. Clone to a folder of your own.") from error
     if not os.access(str(folder), os.W_OK):
         raise Unfit(f"{folder} cannot be written by you. Clone to a folder of your own.")
+
+
+def check_disk(folder: Path) -> None:
+    """Raise Unfit unless there is room for everything that will be installed."""
+    free_gb = shutil.disk_usage(str(folder)).free / 1e9
     if free_gb < NEEDED_DISK_GB:
         raise Unfit(
             f"{NEEDED_DISK_GB} GB of free disk are needed below {folder}, {free_gb:.1f} GB are left. "

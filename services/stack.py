@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 MARK = "FRESHET_STACK"  # in the environment of everything that `up` starts: how `down` finds what was orphaned
 PORTS = ("kafka_port", "kafka_controller_port", "mariadb_port", "airflow_port")
+NOT_RUNNING = ("STOPPED", "EXITED", "FATAL")
 RETURN_AT_ONCE = False  # health is awaited, not the mere start
+LAST_PORT = 65_535
 START_SECONDS = 180.0
 STOP_SECONDS = 40.0
 
@@ -56,12 +58,13 @@ def up(report: Report) -> Settings:
         mariadb.server(chosen)  # a wrong FRESHET_MARIADBD is said here, not in a log
         check_ports(chosen)
         start_supervisor(chosen)
+    start_programs(chosen, "kafka", "mariadb")
     migration = start_airflow_migration(chosen)
     await_health("mariadb", chosen, report)
     create_accounts(chosen)
     await_health("kafka", chosen, report)
     finish_airflow_migration(chosen, migration, report)
-    start_airflow(chosen)
+    start_programs(chosen, "airflow")
     await_health("airflow", chosen, report)
     return chosen
 
@@ -106,19 +109,30 @@ def supervisor(chosen: Settings) -> Iterator[Any]:
 
 
 def check_ports(chosen: Settings) -> None:
-    """Raise Unfit when another program listens where a service is to."""
-    for name in PORTS:
-        port = getattr(chosen, name)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                variable = PREFIX + name.upper()
-                raise Unfit(
-                    f"port {port} ({variable}) is taken by {owner_of(port)}. "
-                    f"Stop that program, or choose another port: {variable}={port + 1} make demo"
-                ) from None
+    """Raise Unfit when two services are to have one port, or another program listens where a service is to."""
+    ports = {name: getattr(chosen, name) for name in PORTS}
+    for name, port in ports.items():
+        variable = PREFIX + name.upper()
+        other = next((each for each in PORTS if each != name and ports[each] == port), None)
+        if other:
+            raise Unfit(f"{variable} and {PREFIX}{other.upper()} are both {port}. Give each a port of its own.")
+        if not is_free(port):
+            better = next(each for each in range(port + 1, LAST_PORT) if each not in ports.values() and is_free(each))
+            raise Unfit(
+                f"port {port} ({variable}) is taken by {owner_of(port)}. "
+                f"Stop that program, or choose another port: {variable}={better} make demo"
+            )
+
+
+def is_free(port: int) -> bool:
+    """Tell whether a service could listen there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def owner_of(port: int) -> str:
@@ -152,7 +166,7 @@ def start_airflow_migration(chosen: Settings) -> subprocess.Popen[bytes] | None:
         return None
     with (chosen.state / "logs" / "airflow-migration.log").open("ab") as log:
         command = [sys.executable, "-m", "services.airflow", "db", "migrate"]
-        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        return subprocess.Popen(command, cwd=ROOT, env={**os.environ, MARK: str(chosen.state)}, stdout=log, stderr=log)
 
 
 def finish_airflow_migration(chosen: Settings, migration: subprocess.Popen[bytes] | None, report: Report) -> None:
@@ -172,13 +186,13 @@ def migrated_stamp(chosen: Settings) -> Path:
     return chosen.state / "airflow" / f"migrated-{version('apache-airflow')}"
 
 
-def start_airflow(chosen: Settings) -> None:
-    """Start Airflow's components; those that run are left alone."""
-    try:
-        with supervisor(chosen) as control:
-            control.startProcessGroup("airflow", RETURN_AT_ONCE)
-    except Fault as fault:
-        raise Unfit(f"Airflow did not start: {fault.faultString}. Read `make logs`.") from fault
+def start_programs(chosen: Settings, *groups: str) -> None:
+    """Start the programs of these groups that do not run: not yet, or not any more since they failed too often."""
+    with supervisor(chosen) as control:
+        for program in control.getAllProcessInfo():
+            if program["group"] in groups and program["statename"] in NOT_RUNNING:
+                with suppress(Fault):  # it has just started by itself
+                    control.startProcess(f"{program['group']}:{program['name']}", RETURN_AT_ONCE)
 
 
 def await_health(name: str, chosen: Settings, report: Report) -> None:
@@ -189,24 +203,28 @@ def await_health(name: str, chosen: Settings, report: Report) -> None:
 
 def sweep(chosen: Settings, report: Report, spare: tuple[str, ...] = ()) -> None:
     """End what `up` once started and nobody watches any more: politely, then for good."""
-    left = [process for process in marked(chosen) if not any(word in " ".join(process.cmdline()) for word in spare)]
-    if not left:
+    found = [(process, name) for process, name, line in described(chosen) if not any(word in line for word in spare)]
+    if not found:
         return
-    report(f"  ending {len(left)} processes that were left: {', '.join(sorted({process.name() for process in left}))}")
+    report(f"  ending {len(found)} processes that were left: {', '.join(sorted({name for _, name in found}))}")
+    left = [process for process, _ in found]
     for end in (psutil.Process.terminate, psutil.Process.kill):
         for process in left:
-            try:
+            with suppress(psutil.NoSuchProcess):
                 end(process)
-            except psutil.NoSuchProcess:
-                continue
         _, left = psutil.wait_procs(left, STOP_SECONDS / 4)
 
 
-def marked(chosen: Settings) -> Iterator[psutil.Process]:
+def marked(chosen: Settings) -> list[psutil.Process]:
     """Find the processes that carry this stack's mark in their environment."""
+    return [process for process, _, _ in described(chosen)]
+
+
+def described(chosen: Settings) -> Iterator[tuple[psutil.Process, str, str]]:
+    """Find the processes that carry this stack's mark, each with its name and command line; any may end meanwhile."""
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == str(chosen.state):
-                yield process
+                yield process, process.name(), " ".join(process.cmdline())
         except (psutil.AccessDenied, psutil.NoSuchProcess):
             continue

@@ -34,9 +34,9 @@ def load(connection: Connection, table: str, rows: pa.Table) -> int:
         with os.fdopen(os.dup(handle), "wb") as file:
             csv.write_csv(_escaped(rows), file, _FORMAT)
         with connection.cursor() as cursor:
-            names = ", ".join(rows.column_names)
+            names = ", ".join(f"`{name}`" for name in rows.column_names)
             cursor.execute(
-                f"LOAD DATA LOCAL INFILE '/proc/self/fd/{handle}' IGNORE INTO TABLE {table} {_READ} ({names})"
+                f"LOAD DATA LOCAL INFILE '/proc/self/fd/{handle}' IGNORE INTO TABLE `{table}` {_READ} ({names})"
             )
             added = cursor.rowcount
             cursor.execute("SELECT @@warning_count")

@@ -6,6 +6,7 @@ spark-submit enrich_stream.py --pipeline sales
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import psutil
 import pymysql
 from kafka.errors import KafkaError
 from pyspark.errors import StreamingQueryException
@@ -21,7 +23,7 @@ from services.settings import SettingsError, settings
 from services.warehouse import login
 from spark_apps.control import AlreadyRunningError, Lease
 from spark_apps.enrichment import Enricher
-from spark_apps.master import snapshot
+from spark_apps.master import snapshots
 from spark_apps.messages import SPARK_SCHEMA
 from spark_apps.pipeline import PipelineError, load_pipeline
 from spark_apps.session import create_session, kafka_options
@@ -35,14 +37,19 @@ if TYPE_CHECKING:
     from services.settings import Settings
     from spark_apps.pipeline import Pipeline
 
+ASKED_BY = "FRESHET_ASKED_BY"  # the process on whose behalf this runs; without it, nobody waits for the end
 TRIGGER = "1 second"
 LOOK_SECONDS = 1
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
 MAY_PASS = (StreamingQueryException, pymysql.MySQLError, KafkaError)
 CANNOT_START = (
-    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshot.SnapshotError,
+    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError,
     pymysql.MySQLError, KafkaError,
 )  # fmt: skip
+
+
+class StopAskedError(Exception):
+    """A batch is not begun because the application is asked to stop."""
 
 
 def main() -> None:
@@ -60,18 +67,19 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     """Enrich the pipeline's stream, holding the right to do so; start it again after what may pass."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    prepare(chosen, pipeline)  # what cannot work at all is said before Spark starts
+    prepare(chosen, pipeline, stop)  # what cannot work at all is said before Spark starts
     with Lease(login("loader", chosen), pipeline.name) as lease:
         session = create_session(f"enrich_stream {pipeline.name}")
         pause = FIRST_PAUSE_SECONDS
-        while not (stop.is_set() or lease.stop_requested()):
+        while not stop.is_set():
             started = time.monotonic()
             try:
-                query = prepare(chosen, pipeline).start(session)
+                query = prepare(chosen, pipeline, stop).start(session)
                 print(f"enrich_stream: pipeline {pipeline.name!r} runs", flush=True)
-                if watch(query, lease, stop):
-                    break
+                watch(query, lease, stop)
             except MAY_PASS as failure:
+                if stop.is_set():
+                    break
                 ran_well = time.monotonic() - started > LONGEST_PAUSE_SECONDS
                 pause = FIRST_PAUSE_SECONDS if ran_well else min(2 * pause, LONGEST_PAUSE_SECONDS)
                 print(f"enrich_stream: {first_line(failure)}; goes on in {pause:.0f} s", flush=True)
@@ -79,15 +87,25 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
         session.stop()
 
 
-def watch(query: StreamingQuery, lease: Lease, stop: threading.Event) -> bool:
-    """Return when the query has stopped as asked, between two batches; it has ended in any case."""
+def watch(query: StreamingQuery, lease: Lease, stop: threading.Event) -> None:
+    """Wait until the query has ended; asked to stop, it ends between two batches.
+
+    A query that waits for events is ended here, one that goes from batch to batch by its next batch (Stream.write).
+    """
     try:
         while not query.awaitTermination(LOOK_SECONDS):
-            if (stop.is_set() or lease.stop_requested()) and not query.status["isTriggerActive"]:
-                return True
+            if lease.stop_requested() or is_orphan():
+                stop.set()
+            if stop.is_set() and not query.status["isTriggerActive"]:
+                return
     finally:
         query.stop()
-    return False
+
+
+def is_orphan() -> bool:
+    """Tell whether the process that asked for this application, an Airflow task, has gone without ending it."""
+    asked_by = os.environ.get(ASKED_BY)
+    return asked_by is not None and not psutil.pid_exists(int(asked_by))
 
 
 def first_line(failure: Exception) -> str:
@@ -104,6 +122,7 @@ class Stream:
     pipeline: Pipeline
     source: int
     marker: str
+    stop: threading.Event
 
     def start(self, session: SparkSession) -> StreamingQuery:
         """Start the query where its checkpoint says that the last one ended."""
@@ -122,23 +141,26 @@ class Stream:
         )
 
     def write(self, batch: DataFrame, _batch_id: int) -> None:
-        """Enrich one batch; it joins with the newest snapshot that there is when it begins."""
-        path = snapshot.current(self.chosen.state / "snapshots" / self.pipeline.name)
-        enriched = batch.mapInArrow(Enricher(self.pipeline, self.source, path, self.marker), SPARK_SCHEMA)
-        if self.pipeline.enriched.topic is None:
-            enriched.write.format("noop").mode("append").save()
-        else:
-            target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
-            enriched.write.format("kafka").options(**target).save()
+        """Enrich one batch, unless asked to stop; it joins with the newest snapshot that there is when it begins."""
+        if self.stop.is_set():
+            raise StopAskedError("asked to stop before this batch, which is the next start's first")
+        with snapshots.hold(self.chosen.state / "snapshots" / self.pipeline.name) as snapshot:
+            enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker)
+            enriched = batch.mapInArrow(enricher, SPARK_SCHEMA)
+            if self.pipeline.enriched.topic is None:
+                enriched.write.format("noop").mode("append").save()
+            else:
+                target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
+                enriched.write.format("kafka").options(**target).save()
 
 
-def prepare(chosen: Settings, pipeline: Pipeline) -> Stream:
+def prepare(chosen: Settings, pipeline: Pipeline, stop: threading.Event) -> Stream:
     """Check everything that a start needs, so that what is missing is said in one line."""
     loader = login("loader", chosen)
-    snapshot.current(chosen.state / "snapshots" / pipeline.name)
-    marker = check_tables(loader, pipeline)
+    with snapshots.hold(chosen.state / "snapshots" / pipeline.name):  # there is one to join with
+        marker = check_tables(loader, pipeline)
     source = source_number(chosen.kafka_bootstrap, pipeline.source.topic, loader)
-    return Stream(chosen, pipeline, source, marker)
+    return Stream(chosen, pipeline, source, marker, stop)
 
 
 if __name__ == "__main__":

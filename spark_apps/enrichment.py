@@ -69,10 +69,24 @@ class Enricher:
 
             for rows in _gathered(joined()):
                 yield from self._load(connection, rows)
-            with connection.cursor() as cursor:
-                cursor.executemany(
-                    _PROGRESS, [(self.pipeline.name, self.source, part, *span) for part, span in spans.items()]
+            self._conclude(connection, spans)
+
+    def _conclude(self, connection: Connection, spans: dict[int, tuple[int, int]]) -> None:
+        """Leave each event in one table only, and say how far was read.
+
+        A batch that is done again may meet newer master data: what matches now and did not then is enriched, what was
+        enriched once stays so.
+        """
+        name = self.pipeline.name
+        with connection.cursor() as cursor:
+            for part, (first, following) in spans.items():
+                cursor.execute(
+                    f"DELETE u FROM {name}_unmatched AS u JOIN {name}_enriched AS e "  # our own names
+                    "USING (source, kafka_partition, kafka_offset) "
+                    "WHERE u.source = %s AND u.kafka_partition = %s AND u.kafka_offset BETWEEN %s AND %s",
+                    (self.source, part, first, following - 1),
                 )
+                cursor.execute(_PROGRESS, (name, self.source, part, first, following))
 
     def _load(self, connection: Connection, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         known = compute.is_valid(rows[self.marker])

@@ -1,18 +1,26 @@
-"""Estimate how often the stream asks for each master row, from the topic itself.
+"""Estimate how often the stream asks for each master row, from a recent interval of the topic itself.
 
 spark-submit estimate_frequency.py --pipeline sales
+
+The interval is one of Kafka's own timestamps, and begins where the last one ended: no event counts twice. Keys are
+counted exactly, by Spark, which spills what does not fit into memory; only the heaviest go to the driver
+(spark_apps/master/frequency.py says what that guarantees).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from services.settings import settings
-from services.warehouse import connect, login
+from services.warehouse import login
+from spark_apps.master.frequency import WEIGHT, Estimate, load_estimate, merge, store_estimate
 from spark_apps.pipeline import PipelineError, load_pipeline
 from spark_apps.session import create_session, kafka_options
 
@@ -20,35 +28,79 @@ if TYPE_CHECKING:
     from services.settings import Settings
     from spark_apps.pipeline import Pipeline
 
-STORE = (
-    "INSERT INTO product_frequency (product_id, access_frequency) VALUES (%s, %s) "
-    "ON DUPLICATE KEY UPDATE access_frequency = VALUES(access_frequency)"
-)
+MINUTE = 60_000
+COUNTED_AS = {"int64": "BIGINT", "uint32": "BIGINT", "uint64": "DECIMAL(20, 0)", "string": "STRING", "uuid": "STRING"}
+
+
+@dataclass(frozen=True)
+class Window:
+    """What an estimate looks at and keeps.
+
+    Attributes:
+        minutes: how far back it looks at most.
+        half_life: minutes after which an event counts half.
+        keep: how many keys are kept.
+    """
+
+    minutes: float
+    half_life: float
+    keep: int
 
 
 def main() -> None:
     """Estimate once and end."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
+    parser.add_argument("--minutes", type=float, default=60, help="look back so far at most (default: 60)")
+    parser.add_argument("--half-life", type=float, default=60, help="minutes until an event counts half (default: 60)")
+    parser.add_argument("--keep", type=int, default=1_000_000, help="how many keys to keep (default: 1000000)")
+    chosen = parser.parse_args()
     try:
-        seen = estimate(settings(), load_pipeline(parser.parse_args().pipeline))
+        line = estimate(
+            settings(), load_pipeline(chosen.pipeline), Window(chosen.minutes, chosen.half_life, chosen.keep)
+        )
     except PipelineError as failure:
         sys.exit(f"estimate_frequency: {failure}")
-    print(f"estimate_frequency: {seen} keys seen", flush=True)
+    print(f"estimate_frequency: {line}", flush=True)
 
 
-def estimate(chosen: Settings, pipeline: Pipeline) -> int:
-    """Count the keys of the topic, store each one's share and return their number."""
+def estimate(chosen: Settings, pipeline: Pipeline, window: Window) -> str:
+    """Count, merge with what was known, store; return what was done."""
+    loader = login("loader", chosen)
+    earlier = load_estimate(loader, pipeline.master)
+    until = time.time_ns() // 1_000_000
+    since = max(until - round(window.minutes * MINUTE), earlier.until_ms)
+    if since >= until:
+        return "nothing to count: the last interval ended after this one; is the clock right?"
+    counted = count_keys(chosen, pipeline, since, until, window.keep)
+    merged = merge(earlier, counted, window.half_life * MINUTE, window.keep)
+    stored = store_estimate(loader, pipeline.master, merged)
+    minutes = (until - since) / MINUTE
+    return f"{counted.total:,.0f} events of {minutes:.1f} minutes counted, {stored:,} keys have an estimate"
+
+
+def count_keys(chosen: Settings, pipeline: Pipeline, since: int, until: int, keep: int) -> Estimate:
+    """Count the events of an interval by key: the heaviest keys, and the number of events that have a key."""
+    key = pipeline.master.key
+    unfit = {name: pipeline.source.fields[name] for name in key if pipeline.source.fields[name] not in COUNTED_AS}
+    if unfit:
+        raise PipelineError(f"master.key: must be of {', '.join(COUNTED_AS)} to be counted, got {unfit}")
     session = create_session(f"estimate_frequency {pipeline.name}")
-    events = session.read.format("kafka").options(**kafka_options(chosen, pipeline.source.topic)).load()
-    key = f.get_json_object(f.col("value").cast("string"), f"$.{pipeline.master.key[0]}").try_cast("bigint")
-    counted = events.groupBy(key.alias("key")).count().where("key is not null").toArrow()
-    total = sum(counted["count"].to_pylist())
-    rows = [(row["key"], row["count"] / total) for row in counted.to_pylist()]
-    with connect(login("loader", chosen)) as connection, connection.cursor() as cursor:
-        cursor.executemany(STORE, rows)
+    interval = {
+        "startingTimestamp": str(since),
+        "endingTimestamp": str(until),
+        "startingOffsetsByTimestampStrategy": "latest",  # a partition without events since then has nothing to count
+        "failOnDataLoss": "false",  # what the broker removed meanwhile is not missed in an estimate
+    }
+    events = session.read.format("kafka").options(**kafka_options(chosen, pipeline.source.topic) | interval).load()
+    fields = ", ".join(f"`{name}` {COUNTED_AS[pipeline.source.fields[name]]}" for name in key)
+    keys = events.select(f.from_json(f.col("value").cast("string"), fields).alias("event")).select("event.*").dropna()
+    seen = Observation()
+    counted = keys.groupBy(*key).agg(f.count("*").cast("double").alias(WEIGHT)).observe(seen, f.sum(WEIGHT).alias("n"))
+    heaviest = counted.orderBy(f.desc(WEIGHT), *key).limit(keep).toArrow()
+    total = seen.get["n"] or 0.0
     session.stop()
-    return len(rows)
+    return Estimate(until, total, heaviest)
 
 
 if __name__ == "__main__":

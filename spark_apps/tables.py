@@ -39,6 +39,7 @@ def create_tables(owner: Login, pipeline: Pipeline) -> None:
                 f"CREATE TABLE IF NOT EXISTS {table} ({_POSITION_COLUMNS} {body}, PRIMARY KEY ({', '.join(POSITION)}))"
             )
             cursor.execute(f"GRANT SELECT, INSERT, UPDATE ON {table} TO loader@'%'")
+        cursor.execute(f"GRANT DELETE ON {pipeline.name}_unmatched TO loader@'%'")
         cursor.execute(f"GRANT SELECT ON {pipeline.master.table} TO loader@'%'")
         cursor.execute(_view(cursor, pipeline))
 

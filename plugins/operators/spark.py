@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from plugins.hooks.broker import BrokerHook
-from plugins.hooks.warehouse import WarehouseHook
+from plugins.hooks.warehouse import WarehouseHook, secret_variables
 from services.settings import PREFIX, ROOT, settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Context
 
@@ -26,14 +29,25 @@ class ApplicationKilledError(Exception):
 class SparkApplicationOperator(SparkSubmitOperator):
     """Submits one of the programs in spark_apps/ for a pipeline; `short` says that it runs for seconds only.
 
+    `options` are more of the program's own, such as {"minutes": "60"}.
+
     The warehouse's password and the addresses come from Airflow's connections and go to the application by its
     environment. They are read when the task runs, so they are in no command line, template or log.
     """
 
-    def __init__(self, *, program: str, pipeline: str, short: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        program: str,
+        pipeline: str,
+        short: bool = False,
+        options: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        more = [word for name, value in (options or {}).items() for word in (f"--{name}", value)]
         super().__init__(
             application=str(ROOT / "spark_apps" / f"{program}.py"),
-            application_args=["--pipeline", pipeline],
+            application_args=["--pipeline", pipeline, *more],
             name=program,
             driver_memory="1g",
             conf={"spark.driver.extraJavaOptions": QUICK_START} if short else None,
@@ -62,8 +76,10 @@ class SparkApplicationOperator(SparkSubmitOperator):
             "MARIADB_PORT": str(loader.port),
             "DATABASE": loader.database or "",
             "LOADER_PASSWORD": loader.password,
+            "ASKED_BY": str(os.getpid()),  # were this process killed, the application would see it and stop
         }
         self.jars = ",".join(sorted(map(str, (settings().jars / "spark").glob("*.jar"))))
         hook = super()._get_hook()
-        hook._env_vars = {PREFIX + name: value for name, value in addresses.items()}  # noqa: SLF001  # kept out of templates
+        given = {PREFIX + name: value for name, value in addresses.items()}
+        hook._env_vars = {**dict.fromkeys(secret_variables(), ""), **given}  # noqa: SLF001  # kept out of templates
         return hook

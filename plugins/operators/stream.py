@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -12,7 +15,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from plugins.hooks.broker import BrokerHook
-from plugins.hooks.warehouse import WarehouseHook
+from plugins.hooks.warehouse import WarehouseHook, secret_variables
 from services.settings import ROOT
 from spark_apps.control import is_running, request_stop
 from spark_apps.pipeline import load_pipeline
@@ -22,7 +25,13 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+PR_SET_PDEATHSIG = 1
 FLUSH_SECONDS = 4  # Airflow kills a task 5 s after it asked it to end
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to end this child, politely, should the task's process be killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class GenerateOperator(BaseOperator):
@@ -41,8 +50,15 @@ class GenerateOperator(BaseOperator):
         topic = load_pipeline(self.pipeline).source.topic
         command = [sys.executable, "-m", "generator", "run", "--sink", "kafka", "--bootstrap", BrokerHook().bootstrap()]
         command += ["--topic", topic, *(word for name, value in self.options.items() for word in (f"--{name}", value))]
+        environment = {name: value for name, value in os.environ.items() if name not in secret_variables()}
         self._producer = subprocess.Popen(
-            command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command,
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509  # it does one system call
         )
         for line in self._producer.stdout or ():
             self.log.info("%s", line.rstrip())
@@ -55,7 +71,8 @@ class GenerateOperator(BaseOperator):
         """Let the producer send what it holds, and say how much that was."""
         if self._producer is not None:
             self._producer.send_signal(signal.SIGTERM)
-            self._producer.wait(FLUSH_SECONDS)
+            with suppress(subprocess.TimeoutExpired):  # it goes on to flush for as long as Airflow lets it live
+                self._producer.wait(FLUSH_SECONDS)
 
 
 class RequestStopOperator(BaseOperator):

@@ -1,4 +1,4 @@
-"""Tasks that prepare the warehouse and publish what the stream reads from it."""
+"""Tasks that prepare the warehouse and the broker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from airflow.sdk import BaseOperator
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook
 from services.migrations import migrate
-from services.settings import settings
 from spark_apps.pipeline import load_pipeline
 
 if TYPE_CHECKING:
@@ -60,40 +59,3 @@ class CreateTopicsOperator(BaseOperator):
         created = create_topics(BrokerHook().bootstrap(), load_pipeline(self.pipeline))
         self.log.info("created: %s", ", ".join(created) or "nothing, all topics are there")
         return created
-
-
-class LoadCatalogueOperator(BaseOperator):
-    """Fills the product table with a believable catalogue, unless it has rows."""
-
-    template_fields: Sequence[str] = ("rows",)
-
-    def __init__(self, *, rows: int | str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.rows = rows
-
-    def execute(self, context: Context) -> int:
-        """Load and return the number of products."""
-        from spark_apps.master.catalogue import load_catalogue  # pyarrow, only where it is used
-
-        present = load_catalogue(WarehouseHook("owner").login(), int(self.rows))
-        self.log.info("`product` has %d rows", present)
-        return present
-
-
-class PublishSnapshotOperator(BaseOperator):
-    """Publishes a pipeline's master data in the order of its estimated access frequency."""
-
-    template_fields: Sequence[str] = ("pipeline",)
-
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-
-    def execute(self, context: Context) -> int:
-        """Publish and return the version."""
-        from spark_apps.master.snapshot import publish  # pyarrow, only where it is used
-
-        folder = settings().state / "snapshots" / load_pipeline(self.pipeline).name
-        version, rows = publish(WarehouseHook("reader").login(), folder)
-        self.log.info("published version %d with %d rows", version, rows)
-        return version

@@ -11,6 +11,9 @@ from services.warehouse import connect
 from spark_apps.control import is_running
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from airflow.sdk import Context
 
 
@@ -27,16 +30,19 @@ class StreamStoppedSensor(BaseSensorOperator):
 
 
 class EnrichedRowsSensor(BaseSensorOperator):
-    """Waits until analysts can see at least so many enriched rows."""
+    """Waits until analysts can see at least so many sales that were sold since a moment."""
 
-    def __init__(self, *, rows: int, **kwargs: Any) -> None:
+    template_fields: Sequence[str] = ("since",)
+
+    def __init__(self, *, rows: int, since: str | datetime, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rows = rows
+        self.since = since
 
     def poke(self, context: Context) -> bool:
         """Look once."""
         with connect(WarehouseHook("reader").login()) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT COUNT(*) FROM sales_enriched")
+            cursor.execute("SELECT COUNT(*) FROM sales_enriched WHERE sold_at >= %s", (str(self.since)[:19],))
             ((present,),) = cursor.fetchall()
-        self.log.info("%d enriched rows, waiting for %d", present, self.rows)
+        self.log.info("%d rows enriched that were sold since %s, waiting for %d", present, self.since, self.rows)
         return bool(present >= self.rows)

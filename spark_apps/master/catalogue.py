@@ -1,17 +1,20 @@
-"""A believable catalogue of products, in an order that has nothing to do with how they sell."""
+"""A believable catalogue of products, about 120 bytes a row, in an order that has nothing to do with how they sell."""
 
 from __future__ import annotations
 
-import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, csv
+from pyarrow import compute
 
 from services.warehouse import connect
+from spark_apps.bulk_load import LoadError, load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from services.warehouse import Login
 
 MAKERS = (
@@ -30,47 +33,82 @@ MAKERS = (
 )
 KINDS = ("lamp", "kettle", "chair", "clock", "tent", "mug", "boot", "coat", "drill", "rake", "scale", "stool")
 LOOKS = ("amber", "brass", "coral", "dusk", "elm", "flint", "gold", "hazel", "ivory", "jade", "khaki", "lilac")
+STUFFS = ("ash", "bamboo", "canvas", "copper", "felt", "glass", "iron", "leather", "linen", "oak", "steel", "wool")
 CATEGORIES = ("kitchen", "garden", "outdoor", "home", "tools", "clothing")
-COLUMNS = ("product_id", "product_key", "name", "vendor", "category", "price_cents")
 CENTS = (99, 50_000)
+GRAMS = (20, 20_000)
+LARGEST_MAKER = 400
+FIRST_BARCODE = 400_000_000_000  # twelve digits; the thirteenth checks them
+CHUNK_ROWS = 100_000
 
 
-def make_catalogue(rows: int, seed: int) -> pa.Table:
-    """Make products 1..rows; warehouse keys are a permutation of the same numbers."""
-    random = np.random.default_rng(seed)
-    ids = np.arange(1, rows + 1)
-
-    def pick(words: tuple[str, ...]) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(
-            random.integers(0, len(words), rows, np.int32), list(words)
-        ).dictionary_decode()
-
-    vendor = compute.binary_join_element_wise(
-        pick(MAKERS), pa.array(random.integers(1, 400, rows)).cast("string"), " & "
-    )
-    name = compute.binary_join_element_wise(pick(LOOKS), pick(KINDS), pa.array(ids).cast("string"), " ")
-    columns = [ids, random.permutation(ids), name, vendor, pick(CATEGORIES), random.integers(*CENTS, rows)]
-    return pa.table(dict(zip(COLUMNS, columns, strict=True)))
+def make_catalogue(rows: int, seed: int) -> Iterator[pa.RecordBatch]:
+    """Make products 1..rows in chunks; warehouse keys are a permutation of the same numbers (4 bytes a row held)."""
+    keys = np.random.default_rng(seed).permutation(np.arange(1, rows + 1, dtype=np.uint32))
+    for first in range(0, rows, CHUNK_ROWS):
+        chunk = keys[first : first + CHUNK_ROWS]
+        yield _make_chunk(np.arange(first + 1, first + 1 + len(chunk)), chunk, np.random.default_rng((seed, first)))
 
 
-def load_catalogue(owner: Login, rows: int, seed: int = 1) -> int:
+def load_catalogue(owner: Login, rows: int, seed: int = 1, report: Callable[[str], None] = lambda _line: None) -> int:
     """Fill the product table, all or nothing, unless it has rows; return how many it has now."""
-    with connect(owner, local_infile=True) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT COUNT(*) FROM product")
-        ((present,),) = cursor.fetchall()
+    with connect(owner, local_infile=True) as connection:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM product")
+            ((present,),) = cursor.fetchall()
         if present:
             return int(present)
-        with tempfile.NamedTemporaryFile(suffix=".csv") as file:
-            csv.write_csv(make_catalogue(rows, seed), file.name, csv.WriteOptions(include_header=False))
-            cursor.execute(
-                f"LOAD DATA LOCAL INFILE %s INTO TABLE product CHARACTER SET utf8mb4 "
-                f"FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ({', '.join(COLUMNS)})",
-                (file.name,),
-            )
-        cursor.execute("SELECT COUNT(*) FROM product")
-        ((loaded,),) = cursor.fetchall()
-        if loaded != rows:
-            raise RuntimeError(
-                f"{loaded} of {rows} products were loaded into `product`; nothing was kept. Run it again."
-            )
-    return rows
+        loaded = 0
+        for chunk in _made_ahead(make_catalogue(rows, seed)):
+            taken = load(connection, "product", pa.Table.from_batches([chunk]))
+            if taken != chunk.num_rows:
+                raise LoadError(
+                    f"`product` took {taken} of {chunk.num_rows} rows after the first {loaded}: nothing is kept. "
+                    "See what constraints it has, then load again."
+                )
+            loaded += taken
+            report(f"{loaded:,} of {rows:,} products are loaded ({loaded / rows:.0%})")
+    return loaded
+
+
+def _made_ahead(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Make each chunk while the server takes the one before."""
+    with ThreadPoolExecutor(1) as maker:
+        coming = maker.submit(next, chunks, None)
+        while (chunk := coming.result()) is not None:
+            coming = maker.submit(next, chunks, None)
+            yield chunk
+
+
+def _make_chunk(ids: np.ndarray, keys: np.ndarray, random: np.random.Generator) -> pa.RecordBatch:
+    rows = len(ids)
+
+    def pick(words: tuple[str, ...]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(random.integers(0, len(words), rows, np.int32), words).dictionary_decode()
+
+    kind, look, category = pick(KINDS), pick(LOOKS), pick(CATEGORIES)
+    vendor = _join(" & ", pick(MAKERS), pa.array(random.integers(1, LARGEST_MAKER, rows)).cast("string"))
+    columns = {
+        "product_id": ids,
+        "product_key": keys,
+        "name": _join(" ", look, kind, pa.array(ids).cast("string")),
+        "vendor": vendor,
+        "category": category,
+        "price_cents": random.integers(*CENTS, rows),
+        "barcode": pa.array(_ean13(FIRST_BARCODE + ids)).cast("string"),
+        "weight_grams": random.integers(*GRAMS, rows),
+        "description": _join(" ", "A", kind, "of", pick(STUFFS), "for", category, "by", vendor),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _join(separator: str, *words: pa.Array | str) -> pa.Array:
+    return compute.binary_join_element_wise(*words, separator)
+
+
+def _ean13(twelve: np.ndarray) -> np.ndarray:
+    """Append the digit that checks the others: weights 1 and 3 in turn, up to the next multiple of ten."""
+    digits = twelve[:, np.newaxis] // 10 ** np.arange(12) % 10
+    weighted = digits @ np.tile([3, 1], 6)
+    checked: np.ndarray = twelve * 10 + -weighted % 10
+    return checked

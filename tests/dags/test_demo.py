@@ -109,13 +109,34 @@ def test_the_enriched_topic_carries_the_same_rows(told: Settings) -> None:
 
 def test_the_master_data_is_published_in_the_order_of_the_estimate(told: Settings) -> None:
     """The most frequent product comes first."""
-    from spark_apps.master import snapshot
+    from spark_apps.master.snapshots import current
+    from spark_apps.semistream.relation import PageFile
 
-    folder = told.state / "snapshots" / "sales"
-    published = snapshot.read(folder, snapshot.current_version(folder) or 0)["product_id"].to_pylist()
+    snapshot = current(told.state / "snapshots" / "sales")
+    assert snapshot
+    relation = PageFile(snapshot.path)
+    pages = (relation.read_page(page).rows["product_id"].to_pylist() for page in range(relation.pages))
+    published = [key for page in pages for key in page]
     ranked = rows(told, "SELECT product_id FROM product_frequency ORDER BY access_frequency DESC, product_id")
     assert len(published) == STORY["products"]
     assert published[: len(ranked)] == [row[0] for row in ranked]
+
+
+def test_a_refused_refresh_fails_with_the_reason_and_leaves_the_published_version_in_use(
+    told: Settings, airflow: AirflowApi
+) -> None:
+    """Here more rows are asked for than there are; an empty table is refused by the same rule."""
+    from spark_apps.master.snapshots import current
+
+    folder = told.state / "snapshots" / "sales"
+    before = current(folder)
+    refused = finished(airflow, "refresh_master_order", airflow.trigger("refresh_master_order", {"least_share": 1.5}))
+    assert refused.failed_tasks() == ["check"]
+    assert refused.tasks["publish"] == "upstream_failed"
+    said = airflow.log(refused, "check")
+    assert "refused to publish, version 1 stays in use" in said
+    assert "expect_table_row_count_to_be_between {'min_value': 3000.0}: NOT met" in said
+    assert current(folder) == before
 
 
 def test_the_application_stops_when_it_is_asked_to(told: Settings, airflow: AirflowApi) -> None:

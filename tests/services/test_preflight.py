@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     """A file stands in the way."""
     (tmp_path / "file").touch()
     with pytest.raises(Unfit, match="cannot be written"):
-        preflight.check_disk(tmp_path / "file" / "folder")
+        preflight.check_writable(tmp_path / "file" / "folder")
 
 
 def test_a_path_too_long_for_a_socket_is_named(tmp_path: Path) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka import KafkaConsumer, TopicPartition
 
 from services import health, stack
 from services.waiting import wait_until
-from services.warehouse import login
-from spark_apps.master import snapshot
+from services.warehouse import connect, login
 from spark_apps.master.catalogue import load_catalogue
+from spark_apps.master.publish import publish
+from spark_apps.master.ranking import build_ranking
+from spark_apps.master.tables import prepare
 from spark_apps.pipeline import load_pipeline
 from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics
-from tests.spark_apps.application import PIPELINES, SECONDS, Application
+from tests.spark_apps.application import PIPELINES, SECONDS, Application, sale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,17 +31,20 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 PRODUCTS = 2000
 BURST = 3000
+NEW_PRODUCT = 999_999
 Position = tuple[object, object]
 
 
 @pytest.fixture(scope="module")
 def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     """The application on a pipeline of its own, with products to find; ended after the tests."""
-    load_catalogue(login("owner", migrated), PRODUCTS)
+    owner = login("owner", migrated)
+    load_catalogue(owner, PRODUCTS)
     pipeline = load_pipeline("kills", PIPELINES)
     create_topics(migrated.kafka_bootstrap, pipeline)
-    create_tables(login("owner", migrated), pipeline)
-    snapshot.publish(login("reader", migrated), migrated.state / "snapshots" / "kills")
+    create_tables(owner, pipeline)
+    prepare(owner, pipeline.master)
+    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.state / "snapshots" / "kills")
     made = Application(migrated, pipeline, tmp_path_factory.mktemp("application"))
     yield made
     if not made.ended:
@@ -68,7 +75,11 @@ def expected_rows(application: Application) -> dict[Position, tuple[str, ...]]:
     products = {product: (key, price) for product, key, price in found}
     expected: dict[Position, tuple[str, ...]] = {}
     for position, value in application.topic().items():
+        if not value or not value.startswith(b"{"):
+            continue
         event = json.loads(value)
+        if event["product_id"] not in products:
+            continue
         key, price = products[event["product_id"]]
         expected[position] = (event["event_id"], str(key), str(event["quantity"]), str(price))
     return expected
@@ -153,8 +164,59 @@ def test_a_second_application_refuses_and_the_first_one_stops_on_sigterm(applica
     second = Application(application.running, application.pipeline, application.output.parent / "second")
     with pytest.raises(AssertionError, match="another application works on it"):
         second.start()
+    application.send_sales(BURST)
     assert application.terminate() == 0
     assert "stopped as asked, between two batches" in application.printed()
+
+
+def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_known(application: Application) -> None:
+    """Unreadable, without a key, of an unknown product; read again when the product is there, it is in one table."""
+    unknown = json.loads(sale(0)) | {"product_id": NEW_PRODUCT}
+    without = json.loads(sale(0)) | {"product_id": None}
+    application.send(b"garbage", None, b"", b"\xff\xfe", json.dumps(unknown).encode(), json.dumps(without).encode())
+    assert_each_event_landed_once(application)
+    reasons = application.rows("SELECT reason, event FROM kills_rejected ORDER BY reason")
+    assert [event for _, event in reasons] == [b"", None, b"garbage", b"\xff\xfe"]
+    assert sorted(application.rows("SELECT product_id FROM kills_unmatched"), key=str) == [(NEW_PRODUCT,), (None,)]
+
+    application.kill()
+    owner, master = login("owner", application.running), application.pipeline.master
+    with connect(owner) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE made AS SELECT * FROM product LIMIT 1")
+        cursor.execute("UPDATE made SET product_id = %s, product_key = %s, price_cents = 5", [NEW_PRODUCT] * 2)
+        cursor.execute("INSERT INTO product SELECT * FROM made")
+    publish(owner, master, build_ranking(owner, master), application.running.state / "snapshots" / "kills")
+    shutil.rmtree(checkpoint(application))
+    application.start()
+    application.send_sales(10)
+    application.wait(
+        lambda: None if application.rows("SELECT 1 FROM kills_enriched WHERE price_cents = 5") else "not yet",
+        "the move",
+    )
+    assert_each_event_landed_once(application)
+    assert application.rows("SELECT product_id FROM kills_unmatched") == [(None,)]
+
+
+def test_messages_of_the_enriched_topic_say_where_their_event_came_from(application: Application) -> None:
+    """A consumer that drops positions that it has seen has each enriched event once."""
+    application.send_sales(10)
+    application.wait_until_caught_up()
+    seen = {}
+    with closing(KafkaConsumer(bootstrap_servers=application.running.kafka_bootstrap, group_id=None)) as consumer:
+        parts = [TopicPartition("kills.enriched", part) for part in consumer.partitions_for_topic("kills.enriched")]
+        consumer.assign(parts)
+        consumer.seek_to_beginning()
+        ends = consumer.end_offsets(parts)
+        while any(consumer.position(part) < ends[part] for part in parts):
+            for records in consumer.poll(1000).values():
+                for record in records:
+                    headers = {name: int(value) for name, value in record.headers}
+                    seen[headers["partition"], headers["offset"]] = json.loads(record.value)
+    rows = landed_rows(application)
+    assert {
+        position: (event["event_id"], str(event["product_key"]), str(event["quantity"]), str(event["price_cents"]))
+        for position, event in seen.items()
+    } == rows
 
 
 def checkpoint(application: Application) -> Path:

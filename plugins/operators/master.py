@@ -1,0 +1,134 @@
+"""Tasks that load master data, order it by estimated access frequency, check it and publish it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from plugins.hooks.warehouse import WarehouseHook
+from services.settings import settings
+from spark_apps.pipeline import load_pipeline
+
+# What is heavy (pyarrow, numba, Great Expectations) is imported where it is used.
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from airflow.sdk import Context
+
+    from spark_apps.pipeline import Master
+
+
+class LoadCatalogueOperator(BaseOperator):
+    """Fills the product table with a believable catalogue, unless it has rows."""
+
+    template_fields: Sequence[str] = ("rows",)
+
+    def __init__(self, *, rows: int | str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rows = rows
+
+    def execute(self, context: Context) -> int:
+        """Load and return the number of products."""
+        from spark_apps.master.catalogue import load_catalogue
+
+        present = load_catalogue(WarehouseHook("owner").login(), int(self.rows), report=self.log.info)
+        self.log.info("`product` has %d rows", present)
+        return present
+
+
+class MasterOperator(BaseOperator):
+    """What works on a pipeline's master table."""
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def master(self) -> Master:
+        """The master table, as the pipeline's file says."""
+        return load_pipeline(self.pipeline).master
+
+    def snapshots(self) -> Path:
+        """The folder of its snapshots."""
+        return settings().state / "snapshots" / load_pipeline(self.pipeline).name
+
+
+class PrepareMasterOperator(MasterOperator):
+    """Makes the tables beside the master table, and begins to log its changes."""
+
+    def execute(self, context: Context) -> None:
+        """Make what is missing."""
+        from spark_apps.master.tables import prepare
+
+        prepare(WarehouseHook("owner").login(), self.master())
+
+
+class RankMasterOperator(MasterOperator):
+    """Builds the next ranked copy of the master table; nobody uses it yet."""
+
+    def execute(self, context: Context) -> dict[str, int]:
+        """Build it and return what is known of it."""
+        from spark_apps.master.ranking import build_ranking
+
+        ranking = build_ranking(WarehouseHook("owner").login(), self.master())
+        self.log.info("built: %s", ranking)
+        return asdict(ranking)
+
+
+class CheckMasterOperator(MasterOperator):
+    """Refuses a ranked copy that is not as expected: the version in use stays in use.
+
+    Args:
+        ranking: what RankMasterOperator returned.
+        least_share: of the rows of the published version that a new one must have.
+        **kwargs: `pipeline`, and Airflow's own.
+    """
+
+    template_fields: Sequence[str] = ("pipeline", "ranking", "least_share")
+
+    def __init__(self, *, ranking: Any, least_share: float | str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.ranking = ranking
+        self.least_share = least_share
+
+    def execute(self, context: Context) -> None:
+        """Check with Great Expectations, and fail with what was not met."""
+        from quality.master import check_ranking
+        from spark_apps.master.ranking import Ranking
+        from spark_apps.master.snapshots import current
+
+        published = current(self.snapshots())
+        least = round(float(self.least_share) * published.rows) if published else 1
+        checker = WarehouseHook("checker").login()
+        outcome = check_ranking(checker, self.master(), Ranking(**self.ranking), least)
+        for line in outcome.lines:
+            self.log.info("%s", line)
+        if outcome.failures:
+            kept = f"version {published.version} stays in use" if published else "nothing is published yet"
+            raise AirflowFailException(f"refused to publish, {kept}: {'; '.join(outcome.failures)}")
+
+
+class PublishMasterOperator(MasterOperator):
+    """Publishes the ranked copy that was checked."""
+
+    template_fields: Sequence[str] = ("pipeline", "ranking")
+
+    def __init__(self, *, ranking: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.ranking = ranking
+
+    def execute(self, context: Context) -> int:
+        """Publish and return the version."""
+        from spark_apps.master.publish import publish
+        from spark_apps.master.ranking import Ranking
+
+        owner = WarehouseHook("owner").login()
+        snapshot = publish(owner, self.master(), Ranking(**self.ranking), self.snapshots())
+        self.log.info("published version %d with %d rows", snapshot.version, snapshot.rows)
+        return snapshot.version

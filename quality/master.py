@@ -1,0 +1,42 @@
+"""The gate before master data is published: what every ranked copy must be, and what its table's own suite says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quality.check import SUITES, check_table, read_suite
+from spark_apps.master.tables import Names
+
+if TYPE_CHECKING:
+    from quality.check import Expectation, Outcome
+    from services.warehouse import Login
+    from spark_apps.master.ranking import Ranking
+    from spark_apps.pipeline import Master
+
+
+def check_ranking(checker: Login, master: Master, ranking: Ranking, least_rows: int) -> Outcome:
+    """Check the ranked copy that is not in use yet.
+
+    Args:
+        checker: the account.
+        master: the master table; `quality/suites/<table>.json`, if there is one, holds for its ranked copy.
+        ranking: what is known of the copy.
+        least_rows: a copy with fewer rows does not replace the published one.
+    """
+    suite = read_suite(master.table) if (SUITES / f"{master.table}.json").exists() else []
+    return check_table(Names(master.table).next_by_rank, [*_general(master, ranking, least_rows), *suite], checker)
+
+
+def _general(master: Master, ranking: Ranking, least_rows: int) -> list[Expectation]:
+    unique = (
+        {"type": "expect_column_values_to_be_unique", "kwargs": {"column": master.key[0]}}
+        if len(master.key) == 1
+        else {"type": "expect_compound_columns_to_be_unique", "kwargs": {"column_list": master.key}}
+    )
+    as_many = {"min_value": ranking.least, "max_value": ranking.most}
+    return [
+        {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": max(1, least_rows)}},
+        {"type": "expect_table_row_count_to_be_between", "kwargs": as_many},
+        *({"type": "expect_column_values_to_not_be_null", "kwargs": {"column": name}} for name in master.key),
+        unique,
+    ]

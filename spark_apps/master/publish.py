@@ -1,0 +1,111 @@
+"""Publish the next ranked copy: as the ranked table in use, and as the snapshot that the stream reads."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import compute
+
+from services.warehouse import connect
+from spark_apps.master.arrow_rows import read_rows
+from spark_apps.master.changes import forget
+from spark_apps.master.ranking import swap_in
+from spark_apps.master.snapshots import Snapshot, SnapshotError, current, published
+from spark_apps.master.tables import RANK, Names, listed, ranked_columns
+from spark_apps.semistream.relation.page_file import PageFile
+from spark_apps.semistream.relation.page_file_writer import fsync_directory, write_page_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from services.warehouse import Login
+    from spark_apps.master.ranking import Ranking
+    from spark_apps.pipeline import Master
+
+PAGE_ROWS = 500
+KEPT = 2  # the newest versions, held or not
+
+
+def publish(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Snapshot:
+    """Write the pages of the next version, swap the ranked table in, and only then say that the version is there.
+
+    Memory is bounded: a buffer of rows, a page, and one of the 64 parts of the index.
+    """
+    snapshot = write_pages(owner, master, ranking, folder)
+    swap_in(owner, master)
+    announce(snapshot)
+    stay = remove_old(folder)
+    with connect(owner) as connection:
+        forget(connection, master, min(version.position for version in stay))
+    return snapshot
+
+
+def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Snapshot:
+    """Write the page file of the next version; nobody knows of it yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    newest = current(folder)
+    version = newest.version + 1 if newest else 1
+    path = folder / f"v{version:06d}.pages"
+    columns = list(dict.fromkeys([*master.key, *master.columns]))
+    rows, changed_until = 0, None
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        nonlocal rows, changed_until
+        for batch in batches:
+            rows += batch.num_rows
+            last = compute.max(batch[master.changed]).as_py()
+            changed_until = max(filter(None, (last, changed_until)), default=None)
+            yield batch.select(columns)
+
+    with connect(owner) as connection:
+        schema, batches = read_rows(
+            connection,
+            f"SELECT {listed(ranked_columns(master))} FROM `{Names(master.table).next_by_rank}` ORDER BY {RANK}",
+        )
+        kept = pa.schema([schema.field(name) for name in columns])
+        write_page_file(path, kept, counted(batches), master.key, PAGE_ROWS)
+    relation = PageFile(path)
+    if relation.row_count != rows or not relation.unique:
+        raise SnapshotError(
+            f"{path.name} has {relation.row_count} of {rows} rows, and its keys are "
+            f"{'' if relation.unique else 'not '}unique: it is not published. Run refresh_master_order again."
+        )
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Snapshot(version, path, rows, ranking.position, changed_until and str(changed_until), now)
+
+
+def announce(snapshot: Snapshot) -> None:
+    """Make a version the one to use, at once."""
+    half = snapshot.path.with_suffix(".half")
+    with half.open("w") as file:
+        json.dump(asdict(snapshot) | {"path": snapshot.path.name}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    half.replace(snapshot.manifest)
+    fsync_directory(snapshot.path.parent)
+
+
+def remove_old(folder: Path) -> list[Snapshot]:
+    """Remove old versions that nobody holds, and what a killed publisher left; return the versions that stay."""
+    versions = sorted(published(folder), key=lambda snapshot: snapshot.version)
+    for snapshot in versions[:-KEPT]:
+        with snapshot.manifest.open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            snapshot.manifest.unlink()
+            snapshot.path.unlink()
+    stay = list(published(folder))
+    known = {file for snapshot in stay for file in (snapshot.path, snapshot.manifest)}
+    for file in folder.iterdir():
+        if file not in known:
+            file.unlink()
+    return stay

@@ -1,0 +1,77 @@
+"""The order: master rows ranked by estimate, in a table clustered by rank that is swapped in as a whole.
+
+Rows that the estimate does not know follow in the order of the master table's key, so they stay where they are from one
+ranking to the next. The ranked copy is built beside the one in use, from one consistent view of the master table and
+without locking it, and takes its place by RENAME TABLE: a reader sees the old one or the new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from services.warehouse import connect
+from spark_apps.master.changes import newest_position
+from spark_apps.master.tables import RANK, Names, definitions, listed, ranked_columns, ranked_table
+
+if TYPE_CHECKING:
+    from services.warehouse import Connection, Login
+    from spark_apps.pipeline import Master
+
+BUILD_MEMORY = 128 << 20  # of the server, for sorting
+LONGEST_WAIT_SECONDS = 60  # for readers that are in the middle of a transaction on the copy in use
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A ranked copy that was built and is not in use yet.
+
+    Attributes:
+        position: of the change log; all changes up to it are in the copy.
+        least: rows that the master table had at least while the copy was made.
+        most: rows that it had at most.
+    """
+
+    position: int
+    least: int
+    most: int
+
+
+def build_ranking(owner: Login, master: Master) -> Ranking:
+    """Build the next ranked copy."""
+    names = Names(master.table)
+    columns = ranked_columns(master)
+    with connect(owner) as connection, connection.cursor() as cursor:
+        position = newest_position(connection, master)
+        types = definitions(connection, master)
+        cursor.execute(f"DROP TABLE IF EXISTS `{names.next_by_rank}`")
+        cursor.execute(ranked_table(names.next_by_rank, master, types))
+        cursor.execute("SET SESSION tx_isolation = 'READ-COMMITTED', sort_buffer_size = %s", (BUILD_MEMORY,))
+        before = _count(connection, master.table)
+        known = f"LEFT JOIN `{names.frequency}` AS f USING ({listed(master.key)})"
+        cursor.execute(
+            f"INSERT INTO `{names.next_by_rank}` ({RANK}, {listed(columns)}) "
+            f"SELECT ROW_NUMBER() OVER (ORDER BY f.access_frequency DESC, {listed(master.key, 'r')}) - 1, "
+            f"{listed(columns, 'r')} FROM `{master.table}` AS r {known}"
+        )
+        connection.commit()
+        changed = newest_position(connection, master) - position
+    return Ranking(position, max(before - changed, 0), before + changed)
+
+
+def swap_in(owner: Login, master: Master) -> None:
+    """Put the next ranked copy in the place of the one in use."""
+    names = Names(master.table)
+    old = f"{names.by_rank}_old"
+    with connect(owner) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION lock_wait_timeout = %s", (LONGEST_WAIT_SECONDS,))
+        cursor.execute(f"DROP TABLE IF EXISTS `{old}`")
+        cursor.execute(f"RENAME TABLE `{names.by_rank}` TO `{old}`, `{names.next_by_rank}` TO `{names.by_rank}`")
+        cursor.execute(f"DROP TABLE `{old}`")
+
+
+def _count(connection: Connection, table: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT COUNT(*) FROM `{table}`")
+        ((rows,),) = cursor.fetchall()
+    return int(rows)

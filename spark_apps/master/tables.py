@@ -1,0 +1,139 @@
+"""The tables that Freshet keeps beside a master table, made for any table that a pipeline's file names.
+
+<table>_frequency   the estimate: how often the stream asks for a key
+<table>_by_rank     the rows in the order of the estimate, clustered by rank, with a unique index on the key
+<table>_change      the change log, filled by triggers (spark_apps/master/changes.py)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from services.warehouse import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from services.warehouse import Connection, Login
+    from spark_apps.pipeline import Master
+
+RANK = "access_rank"
+COLUMNS = """
+    SELECT column_name, CONCAT(column_type, COALESCE(CONCAT(' COLLATE ', collation_name), ''),
+                               IF(is_nullable = 'YES', ' NULL', ' NOT NULL'))
+    FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s
+"""
+
+
+class MasterTableError(Exception):
+    """The master table does not fit its pipeline's file; the message names table, field and what is there."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the tables beside a master table are called."""
+
+    table: str
+
+    @property
+    def frequency(self) -> str:
+        """The estimate."""
+        return f"{self.table}_frequency"
+
+    @property
+    def by_rank(self) -> str:
+        """The rows in order."""
+        return f"{self.table}_by_rank"
+
+    @property
+    def next_by_rank(self) -> str:
+        """The rows in the order that is to come."""
+        return f"{self.table}_by_rank_next"
+
+    @property
+    def change(self) -> str:
+        """The change log."""
+        return f"{self.table}_change"
+
+
+def listed(names: Iterable[str], of: str = "") -> str:
+    """Columns as a statement lists them, of a table or alias if one is given."""
+    prefix = f"{of}." if of else ""
+    return ", ".join(f"{prefix}`{name}`" for name in names)
+
+
+def ranked_columns(master: Master) -> list[str]:
+    """The columns of the ranked copy: key, what the stream is enriched with, and when the row was changed."""
+    return list(dict.fromkeys([*master.key, *master.columns, master.changed]))
+
+
+def definitions(connection: Connection, master: Master) -> dict[str, str]:
+    """Return the master table's columns that the pipeline uses, as CREATE TABLE writes them."""
+    with connection.cursor() as cursor:
+        cursor.execute(COLUMNS, (master.table,))
+        there = dict(cursor.fetchall())
+    if not there:
+        raise MasterTableError(f"master.table: there is no table `{master.table}`. Create it, or correct the pipeline.")
+    missing = [name for name in ranked_columns(master) if name not in there]
+    if missing:
+        raise MasterTableError(
+            f"master: `{master.table}` has no column {', '.join(missing)}; it has {', '.join(there)}. "
+            "Correct the pipeline's key, columns or changed."
+        )
+    return {name: there[name] for name in ranked_columns(master)}
+
+
+def prepare(owner: Login, master: Master) -> None:
+    """Make what is missing beside the master table; from here on every change of a row is logged."""
+    names = Names(master.table)
+    with connect(owner) as connection, connection.cursor() as cursor:
+        types = definitions(connection, master)
+        keys = ", ".join(f"`{name}` {types[name]}" for name in master.key)
+        any_keys = keys.replace(" NOT NULL", " NULL")  # logging must never be why a row cannot be written
+        cursor.execute(
+            f"CREATE TABLE IF NOT EXISTS `{names.frequency}` ({keys}, "
+            "access_frequency DOUBLE NOT NULL COMMENT 'estimated share of events that name this key', "
+            f"UNIQUE KEY ({listed(master.key)}))"
+        )
+        cursor.execute(
+            f"CREATE TABLE IF NOT EXISTS `{names.change}` (change_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, "
+            f"position BIGINT UNSIGNED NULL, {any_keys}, PRIMARY KEY (change_id), KEY (position))"
+        )
+        cursor.execute("INSERT IGNORE INTO master_changes (master) VALUES (%s)", (master.table,))
+        for statement in _triggers(master):
+            cursor.execute(statement)
+        cursor.execute(ranked_table(names.by_rank, master, types, "IF NOT EXISTS"))
+        cursor.execute(f"GRANT SELECT ON `{names.by_rank}` TO loader@'%'")
+        cursor.execute(f"GRANT SELECT ON `{master.table}` TO loader@'%'")
+        cursor.execute(f"GRANT SELECT, INSERT, DELETE ON `{names.frequency}` TO loader@'%'")
+        cursor.execute(f"GRANT SELECT, UPDATE ON `{names.change}` TO loader@'%'")
+
+
+def ranked_table(name: str, master: Master, types: dict[str, str], condition: str = "") -> str:
+    """The statement that makes a ranked copy: a page of the relation is a range of ranks, which are 0, 1, 2, ..."""
+    columns = ", ".join(f"`{column}` {kind}" for column, kind in types.items())
+    return (
+        f"CREATE TABLE {condition} `{name}` ({RANK} INT UNSIGNED NOT NULL, {columns}, "
+        f"PRIMARY KEY ({RANK}), UNIQUE KEY by_key ({listed(master.key)}))"
+    )
+
+
+def _triggers(master: Master) -> list[str]:
+    """Log the key of every row that is written; a changed key is logged under its old name too.
+
+    They run with the rights of who prepared the table: writers need none on the log.
+    """
+    change, keys = Names(master.table).change, listed(master.key)
+    log_new = f"INSERT INTO `{change}` ({keys}) VALUES ({listed(master.key, 'NEW')})"
+    log_old = f"INSERT INTO `{change}` ({keys}) VALUES ({listed(master.key, 'OLD')})"
+    same = " AND ".join(f"BINARY OLD.`{name}` <=> BINARY NEW.`{name}`" for name in master.key)
+    bodies = {
+        "INSERT": log_new,
+        "DELETE": log_old,
+        "UPDATE": f"BEGIN {log_new}; IF NOT ({same}) THEN {log_old}; END IF; END",
+    }
+    return [
+        f"CREATE TRIGGER IF NOT EXISTS `{change}_{event.lower()}` AFTER {event} ON `{master.table}` FOR EACH ROW {body}"
+        for event, body in bodies.items()
+    ]

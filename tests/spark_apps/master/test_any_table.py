@@ -1,0 +1,95 @@
+"""The master side works with any table that a pipeline's file names: other keys, other columns, NULLs."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from services.warehouse import connect
+from spark_apps.master.changes import read_changes
+from spark_apps.master.frequency import Estimate, load_estimate, store_estimate
+from spark_apps.master.publish import publish
+from spark_apps.master.ranking import build_ranking
+from spark_apps.master.tables import prepare
+from spark_apps.pipeline import Pipeline
+from spark_apps.semistream.relation import PageFile
+from tests.spark_apps.master.conftest import Warehouse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+ARTICLES = """CREATE TABLE article (
+    sku VARCHAR(40) NOT NULL, region CHAR(2) NOT NULL, label TEXT NULL, cost DECIMAL(9, 2) NULL, since DATE NULL,
+    stock INT NULL, touched DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), PRIMARY KEY (sku, region))"""
+ROWS: list[tuple[Any, ...]] = [
+    ("A-1", "NZ", "plain", Decimal("1.50"), date(2020, 1, 2), 3),
+    ("B 2", "NZ", None, None, None, None),
+    ("c'3\\", "NZ", 'quoted "label", with comma', Decimal("0.00"), None, 0),
+    ("NULL", "NZ", "NULL", None, date(1999, 12, 31), -7),
+    ("Ünï-5", "NZ", "line one\nline two\ttab", Decimal("-9999999.99"), None, None),
+]
+COLUMNS = ["label", "cost", "since", "stock"]
+
+
+def pipeline(key: list[str]) -> Pipeline:
+    """A second pipeline, as its file would say it."""
+    return Pipeline.model_validate(
+        {
+            "name": "orders",
+            "memory_mb": 8,
+            "source": {"topic": "orders", "partitions": 2, "fields": {"sku": "string", "region": "string"}},
+            "master": {"table": "article", "key": key, "columns": COLUMNS, "changed": "touched"},
+            "enriched": {"columns": ["sku", "label"], "described_by": "sku"},
+        }
+    )
+
+
+@pytest.fixture(params=[["sku"], ["sku", "region"]], ids=["string key", "two key columns"])
+def articles(empty: Warehouse, request: pytest.FixtureRequest) -> Warehouse:
+    """The second pipeline's table, prepared and filled."""
+    warehouse = Warehouse(empty.login, pipeline(request.param).master)
+    warehouse.run(ARTICLES)
+    prepare(warehouse.login, warehouse.master)
+    with connect(warehouse.login) as connection, connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO article (sku, region, label, cost, since, stock) VALUES (%s, %s, %s, %s, %s, %s)", ROWS
+        )
+    return warehouse
+
+
+def test_another_table_is_estimated_ranked_checked_published_and_followed(articles: Warehouse, tmp_path: Path) -> None:
+    """Every value comes through as it is, in the order of the estimate; then a change and a delete."""
+    from quality.master import check_ranking
+
+    key = articles.master.key
+    wanted = [ROWS[4], ROWS[3]]
+    # The stream asks for keys that no row has, too long for the column or all but equal to one that is there.
+    asked = [*(row[0] for row in wanted), "x" * 500, "absent"]
+    table = pa.table({"sku": asked, "region": ["NZ"] * 4, "weight": [4.0, 3.0, 2.0, 1.0]}).select([*key, "weight"])
+    assert store_estimate(articles.login, articles.master, Estimate(1, 10.0, table)) == 2
+    known = load_estimate(articles.login, articles.master).weights.sort_by([("weight", "descending")])
+    assert known["sku"].to_pylist() == [row[0] for row in wanted]
+
+    ranking = build_ranking(articles.login, articles.master)
+    assert check_ranking(articles.login, articles.master, ranking, len(ROWS)).failures == []
+    snapshot = publish(articles.login, articles.master, ranking, tmp_path)
+    relation = PageFile(snapshot.path)
+    found = relation.read_page(0).rows.to_pylist()
+    names = [*key, *COLUMNS]
+    by_sku = {row[0]: dict(zip(["sku", "region", *COLUMNS], row, strict=True)) for row in ROWS}
+    assert [row["sku"] for row in found[:2]] == [row[0] for row in wanted]
+    assert {row["sku"]: row for row in found} == {
+        sku: {name: row[name] for name in names} for sku, row in by_sku.items()
+    }
+
+    articles.run("UPDATE article SET label = NULL WHERE sku = 'A-1'", "DELETE FROM article WHERE sku = 'NULL'")
+    with connect(articles.login) as connection:
+        changes = read_changes(connection, articles.master, snapshot.position)
+    assert changes.rows.to_pylist() == [{name: (by_sku["A-1"] | {"label": None})[name] for name in names}]
+    assert changes.deleted["sku"].to_pylist() == ["NULL"]
+    assert changes.rows.schema.types == relation.schema.types

@@ -1,0 +1,143 @@
+"""A version is there whole or not at all, stays while somebody holds it, and goes when nobody does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.settings import ROOT
+from services.warehouse import connect
+from spark_apps.master.changes import ChangesForgottenError, read_changes
+from spark_apps.master.publish import publish, write_pages
+from spark_apps.master.ranking import build_ranking
+from spark_apps.master.snapshots import Snapshot, SnapshotError, current, hold
+from spark_apps.semistream.relation import PageFile
+from tests.spark_apps.master.conftest import ROWS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.spark_apps.master.conftest import Warehouse
+
+pytestmark = pytest.mark.integration
+HOLD = """
+import sys
+from pathlib import Path
+from spark_apps.master.snapshots import hold
+with hold(Path(sys.argv[1])) as snapshot:
+    print("holds", snapshot.version, flush=True)
+    input()
+"""
+
+
+def refreshed(products: Warehouse, folder: Path) -> Snapshot:
+    """Build and publish the next version."""
+    return publish(products.login, products.master, build_ranking(products.login, products.master), folder)
+
+
+def rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
+    """All rows of a version, each page checked against its checksum."""
+    relation = PageFile(snapshot.path)
+    relation.verify()
+    pages = (relation.read_page(page).rows.to_pylist() for page in range(relation.pages))
+    return [tuple(row.values()) for page in pages for row in page]
+
+
+def files(folder: Path) -> set[str]:
+    """What is in the folder."""
+    return {file.name for file in folder.iterdir()}
+
+
+def test_a_snapshot_has_the_ranked_rows_with_key_and_columns_only(products: Warehouse, tmp_path: Path) -> None:
+    """In their order; it tells of itself what readers and people need."""
+    products.run("INSERT INTO product_frequency (product_id, access_frequency) VALUES (9, 0.2), (5, 0.7)")
+    products.run("SET timestamp = 2000000000", "UPDATE product SET price_cents = 1 WHERE product_id = 3")
+    assert current(tmp_path) is None
+    snapshot = refreshed(products, tmp_path)
+    assert current(tmp_path) == snapshot
+    assert (snapshot.version, snapshot.rows, snapshot.position) == (1, ROWS, 1)
+    assert snapshot.changed_until == "2033-05-18 03:33:20"
+    found = rows(snapshot)
+    assert found == products.ask(
+        "SELECT product_id, product_key, price_cents FROM product_by_rank ORDER BY access_rank"
+    )
+    assert [row[0] for row in found[:3]] == [5, 9, 1]
+
+
+def test_the_next_snapshot_contains_the_changes_and_reading_on_from_it_tells_only_newer_ones(
+    products: Warehouse, tmp_path: Path
+) -> None:
+    """A change that comes while the copy is made is in the log behind the snapshot's position."""
+    first = refreshed(products, tmp_path)
+    products.run("UPDATE product SET price_cents = 11 WHERE product_id = 1", "DELETE FROM product WHERE product_id = 2")
+    ranking = build_ranking(products.login, products.master)
+    products.run("UPDATE product SET price_cents = 33 WHERE product_id = 3")
+    second = publish(products.login, products.master, ranking, tmp_path)
+    assert second.rows == first.rows - 1
+    published = {row[0]: row[2] for row in rows(second)}
+    assert published[1] == 11
+    assert 2 not in published
+    with connect(products.login) as connection:
+        newer = read_changes(connection, products.master, second.position)
+        both = read_changes(connection, products.master, first.position)
+    assert newer.rows["product_id"].to_pylist() == [3]
+    assert sorted(both.rows["product_id"].to_pylist()) == [1, 3]
+
+
+def test_a_held_version_stays_and_is_removed_when_its_reader_is_killed(products: Warehouse, tmp_path: Path) -> None:
+    """Kill -9 lets go; changes stay in the log as long as a version that needs them."""
+    refreshed(products, tmp_path)
+    reader = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with reader, connect(products.login) as connection:
+        assert reader.stdout
+        assert reader.stdout.readline() == "holds 1\n"
+        for price in (1, 2, 3):
+            products.run(f"UPDATE product SET price_cents = {price} WHERE product_id = 1")
+            refreshed(products, tmp_path)
+        assert files(tmp_path) == {f"v00000{version}.{kind}" for version in (1, 3, 4) for kind in ("pages", "json")}
+        assert read_changes(connection, products.master, 0).rows["price_cents"].to_pylist() == [3]
+        reader.kill()
+        reader.wait()
+        last = refreshed(products, tmp_path)
+        assert files(tmp_path) == {f"v00000{version}.{kind}" for version in (4, 5) for kind in ("pages", "json")}
+        with pytest.raises(ChangesForgottenError):
+            read_changes(connection, products.master, 0)
+        assert read_changes(connection, products.master, last.position).position == last.position
+
+
+def test_a_released_version_is_removed_with_the_next_ones(products: Warehouse, tmp_path: Path) -> None:
+    """Two readers hold two versions; each stays as long as its reader."""
+    refreshed(products, tmp_path)
+    with ExitStack() as moves_on:
+        with hold(tmp_path) as old:
+            refreshed(products, tmp_path)
+            newer = moves_on.enter_context(hold(tmp_path))
+            assert (old.version, newer.version) == (1, 2)
+            refreshed(products, tmp_path)
+            assert rows(old)
+        refreshed(products, tmp_path)
+        assert not old.path.exists()
+        assert rows(newer)
+
+
+def test_what_a_killed_publisher_left_is_never_read_and_is_cleared_away(products: Warehouse, tmp_path: Path) -> None:
+    """Pages that nothing says are whole, and the half of a note that would have said so."""
+    first = refreshed(products, tmp_path)
+    ranking = build_ranking(products.login, products.master)
+    write_pages(products.login, products.master, ranking, tmp_path)
+    (tmp_path / "v000002.half").write_text('{"version": 2')
+    assert current(tmp_path) == first
+    assert publish(products.login, products.master, ranking, tmp_path).version == 2
+    assert files(tmp_path) == {f"v00000{version}.{kind}" for version in (1, 2) for kind in ("pages", "json")}
+
+
+def test_holding_before_anything_is_published_is_an_error_with_what_to_do(tmp_path: Path) -> None:
+    """As when the application is started first."""
+    with pytest.raises(SnapshotError, match=r"no snapshot in .*refresh_master_order publishes one"), hold(tmp_path):
+        pass

@@ -1,0 +1,121 @@
+"""The ranked copy is in the order of the estimate, and readers see a whole one at any moment."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pymysql
+import pytest
+
+from services.warehouse import connect
+from spark_apps.master.frequency import Estimate, store_estimate
+from spark_apps.master.ranking import build_ranking, swap_in
+from spark_apps.master.tables import MasterTableError, prepare
+from tests.spark_apps.master.conftest import ROWS
+
+if TYPE_CHECKING:
+    from tests.spark_apps.master.conftest import Warehouse
+
+pytestmark = pytest.mark.integration
+
+
+def estimated(products: Warehouse, weights: dict[int, float]) -> None:
+    """Store an estimate."""
+    table = pa.table({"product_id": list(weights), "weight": list(weights.values())})
+    store_estimate(products.login, products.master, Estimate(1, sum(weights.values()), table))
+
+
+def order(products: Warehouse, table: str = "product_by_rank") -> list[object]:
+    """The keys by rank."""
+    return [key for (key,) in products.ask(f"SELECT product_id FROM {table} ORDER BY access_rank")]
+
+
+def test_rows_follow_the_estimate_and_those_never_seen_keep_their_order_behind(products: Warehouse) -> None:
+    """Ranks are 0, 1, 2, ...; equal estimates go by key."""
+    estimated(products, {9: 0.2, 5: 0.7, 700: 0.2})
+    build_ranking(products.login, products.master)
+    swap_in(products.login, products.master)
+    first = [5, 9, 700]
+    assert order(products) == first + [key for key in range(1, ROWS + 1) if key not in first]
+    assert products.ask("SELECT MIN(access_rank), MAX(access_rank) FROM product_by_rank") == [(0, ROWS - 1)]
+    (mismatched,) = products.ask(
+        """SELECT COUNT(*) FROM product_by_rank AS r LEFT JOIN product AS p
+        USING (product_id, product_key, price_cents, updated_at) WHERE p.product_id IS NULL"""
+    )
+    assert mismatched == (0,)
+
+
+def test_a_ranking_that_was_built_changes_nothing_before_it_is_swapped_in(products: Warehouse) -> None:
+    """Nor does a failed or a second build."""
+    build_ranking(products.login, products.master)
+    swap_in(products.login, products.master)
+    before = order(products)
+    estimated(products, {77: 1.0})
+    build_ranking(products.login, products.master)
+    build_ranking(products.login, products.master)
+    assert order(products) == before
+    assert order(products, "product_by_rank_next")[0] == 77
+
+
+def test_readers_never_see_a_half_copy(products: Warehouse) -> None:
+    """While one ranking replaces another, over and over, each read has every row."""
+    build_ranking(products.login, products.master)
+    swap_in(products.login, products.master)
+    done = threading.Event()
+    seen: list[object] = []
+
+    def look() -> None:
+        with connect(products.login) as connection, connection.cursor() as cursor:
+            while not done.is_set():
+                cursor.execute("SELECT COUNT(*), MAX(access_rank) FROM product_by_rank")
+                seen.extend(cursor.fetchall())
+                connection.commit()
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for key in range(1, 5):
+        estimated(products, {key: 1.0})
+        build_ranking(products.login, products.master)
+        swap_in(products.login, products.master)
+    done.set()
+    reader.join()
+    assert seen
+    assert set(seen) == {(ROWS, ROWS - 1)}
+
+
+def test_building_does_not_wait_for_writers_and_says_between_which_numbers_its_rows_must_be(
+    products: Warehouse,
+) -> None:
+    """A transaction that is open while the copy is made is not in it; all that was committed before is."""
+    with connect(products.login) as writer, writer.cursor() as cursor:
+        cursor.execute("DELETE FROM product WHERE product_id <= 100")
+        ranking = build_ranking(products.login, products.master)
+        assert (ranking.least, ranking.most) == (ROWS, ROWS)
+        assert len(order(products, "product_by_rank_next")) == ROWS
+    after = build_ranking(products.login, products.master)
+    assert (after.least, after.most) == (ROWS - 100, ROWS - 100)
+    assert after.position == ranking.position + 100
+
+
+def test_a_key_that_is_not_unique_is_refused(products: Warehouse) -> None:
+    """By the ranked copy's unique index; the copy in use stays."""
+    products.run("ALTER TABLE product DROP PRIMARY KEY", "UPDATE product SET product_id = 1 WHERE product_id = 2")
+    with pytest.raises(pymysql.IntegrityError, match="Duplicate entry '1' for key 'by_key'"):
+        build_ranking(products.login, products.master)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("table", "produce", "there is no table `produce`"),
+        ("columns", ["prize"], "`product` has no column prize; it has product_id, .*price_cents"),
+    ],
+)
+def test_a_pipeline_that_does_not_fit_its_table_is_told_what_is_there(
+    products: Warehouse, field: str, value: object, says: str
+) -> None:
+    """Before anything is made."""
+    with pytest.raises(MasterTableError, match=says):
+        prepare(products.login, products.master.model_copy(update={field: value}))

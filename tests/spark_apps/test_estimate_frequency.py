@@ -1,0 +1,100 @@
+"""What the estimate says is what counting by hand says, on a real topic: by Kafka's own time, each event once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from kafka import KafkaProducer
+
+from services.settings import ROOT
+from services.warehouse import connect, login
+from spark_apps.master.catalogue import load_catalogue
+from spark_apps.master.frequency import load_estimate
+from spark_apps.master.tables import prepare
+from spark_apps.pipeline import load_pipeline
+from spark_apps.topics import create_topics
+
+if TYPE_CHECKING:
+    from services.settings import Settings
+    from spark_apps.pipeline import Master
+
+pytestmark = pytest.mark.integration
+PIPELINES = ROOT / "tests" / "pipelines"
+MINUTES = 30
+
+
+def send(bootstrap: str, counts: Counter[object], minutes_ago: float) -> None:
+    """Send so many events of each key, with a timestamp of so long ago."""
+    moment = round((time.time() - minutes_ago * 60) * 1000)
+    with closing(KafkaProducer(bootstrap_servers=bootstrap)) as producer:
+        for key in counts.elements():
+            value = key if isinstance(key, bytes) else json.dumps({"product_id": key}).encode()
+            producer.send("estimated", value, timestamp_ms=moment)
+        producer.flush()
+
+
+def estimate(running: Settings, *options: str) -> str:
+    """Run the application as Airflow does, and return its last line."""
+    jars = ",".join(map(str, sorted((running.jars / "spark").glob("*.jar"))))
+    submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--jars", jars]
+    program = [str(ROOT / "spark_apps" / "estimate_frequency.py"), "--pipeline", "estimated", *options]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "FRESHET_PIPELINES": str(PIPELINES),
+    }
+    done = subprocess.run([*submit, *program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def master(migrated: Settings) -> Master:
+    """A pipeline of this test alone; its master table is the product table."""
+    pipeline = load_pipeline("estimated", PIPELINES)
+    create_topics(migrated.kafka_bootstrap, pipeline)
+    load_catalogue(login("owner", migrated), 2000)
+    prepare(login("owner", migrated), pipeline.master)
+    with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM product_frequency")
+        cursor.execute("DELETE FROM master_estimate")
+    return pipeline.master
+
+
+def frequencies(running: Settings) -> dict[int, float]:
+    """The stored estimate by key."""
+    with connect(login("reader", running)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT product_id, access_frequency FROM product_frequency")
+        return dict(cursor.fetchall())
+
+
+def test_shares_are_those_of_exact_counts_and_fade_by_half_in_the_half_life(master: Master, migrated: Settings) -> None:
+    """Older events than asked for, unreadable ones and those without a key do not count; absent keys are the rest."""
+    absent = 10**9
+    first: Counter[object] = Counter({7: 30, 5: 20, 11: 10, absent: 40})
+    nonsense: Counter[object] = Counter({b"hello": 5, b"": 1, None: 3, "seven": 2, 7.5: 2, b"[1]": 1})
+    send(migrated.kafka_bootstrap, Counter({9: 50}), MINUTES + 5)
+    send(migrated.kafka_bootstrap, first + nonsense, 1)
+    line = estimate(migrated, "--minutes", str(MINUTES))
+    assert line == "estimate_frequency: 100 events of 30.0 minutes counted, 3 keys have an estimate"
+    assert frequencies(migrated) == pytest.approx({7: 0.3, 5: 0.2, 11: 0.1})
+
+    before = load_estimate(login("loader", migrated), master)
+    send(migrated.kafka_bootstrap, Counter({5: 100}), 0)
+    line = estimate(migrated, "--minutes", str(MINUTES), "--half-life", "0.5", "--keep", "2")
+    assert line.startswith("estimate_frequency: 100 events of ")
+    after = load_estimate(login("loader", migrated), master)
+    left = 0.5 ** ((after.until_ms - before.until_ms) / 30_000)
+    total = 100 * left + 100
+    assert frequencies(migrated) == pytest.approx({5: (20 * left + 100) / total, 7: 30 * left / total}, abs=1e-9)
