@@ -9,6 +9,7 @@ import sys
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xmlrpc.client import Fault, ServerProxy
@@ -111,12 +112,13 @@ def supervisor(chosen: Settings) -> Iterator[Any]:
 def check_ports(chosen: Settings) -> None:
     """Raise Unfit when two services are to have one port, or another program listens where a service is to."""
     ports = {name: getattr(chosen, name) for name in PORTS}
+    for one, other in combinations(PORTS, 2):
+        if ports[one] == ports[other]:
+            names = f"{PREFIX}{one.upper()} and {PREFIX}{other.upper()}"
+            raise Unfit(f"{names} are both {ports[one]}. Give each a port of its own.")
     for name, port in ports.items():
-        variable = PREFIX + name.upper()
-        other = next((each for each in PORTS if each != name and ports[each] == port), None)
-        if other:
-            raise Unfit(f"{variable} and {PREFIX}{other.upper()} are both {port}. Give each a port of its own.")
         if not is_free(port):
+            variable = PREFIX + name.upper()
             better = next(each for each in range(port + 1, LAST_PORT) if each not in ports.values() and is_free(each))
             raise Unfit(
                 f"port {port} ({variable}) is taken by {owner_of(port)}. "
