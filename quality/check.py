@@ -58,10 +58,11 @@ def check_table(table: str, expectations: list[Expectation], checker: Login) -> 
     ).render_as_string(hide_password=False)
     source = context.data_sources.add_sql("warehouse", connection_string=address)
     closed = _closed_set(table, checker)
-    if closed is None:
-        asset = source.add_table_asset(table, table_name=table)
-    else:
-        asset = source.add_query_asset(table, query=f"SELECT * FROM {table} WHERE {closed}")  # noqa: S608
+    asset = (
+        source.add_table_asset(table, table_name=table)
+        if closed is None
+        else source.add_query_asset(table, query=f"SELECT * FROM {table} WHERE {closed}")  # noqa: S608
+    )
     batch = asset.add_batch_definition_whole_table("all").get_batch()
     result = batch.validate(gx.ExpectationSuite(name=table, expectations=expectations))
     lines = [_describe(each) for each in result.results]
