@@ -28,6 +28,7 @@ def main() -> None:
     data = home / "data"
     if not data.exists():
         create_data_folder(chosen, data)
+    temporary_folder(data).mkdir(exist_ok=True)
     os.execv(server(chosen), [server(chosen), *options(chosen, data)])
 
 
@@ -54,6 +55,7 @@ def options(chosen: Settings, data: Path) -> list[str]:
         f"--datadir={data}",
         "--socket=mariadb.sock",  # relative to the data folder: a long path to the clone does no harm
         f"--pid-file={data.parent / 'mariadb.pid'}",
+        f"--tmpdir={temporary_folder(data)}",  # a server that starts removes temporary tables, of others too
         "--bind-address=127.0.0.1",
         f"--port={chosen.mariadb_port}",
         "--skip-name-resolve",
@@ -63,6 +65,11 @@ def options(chosen: Settings, data: Path) -> list[str]:
         "--innodb-buffer-pool-size=256M",
         *run_as(),
     ]
+
+
+def temporary_folder(data: Path) -> Path:
+    """Where this server, and no other one, keeps temporary tables that are too large for memory."""
+    return data.parent / "tmp"
 
 
 def server(chosen: Settings) -> str:

@@ -63,6 +63,7 @@ def running() -> Iterator[Settings]:
         kept = ROOT / ".freshet" / "test-logs"
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(state / "logs", kept)
+        shutil.copytree(state / "airflow" / "logs", kept / "tasks")
         shutil.rmtree(state)
     assert not left, f"these outlived `down`: {left}"
 

@@ -6,14 +6,14 @@ import os
 
 from airflow.sdk import BaseHook
 
-from services.settings import PREFIX
+from services.settings import PREFIX, SECRET_NAMES
 from services.warehouse import Login
 
 
 def secret_variables() -> list[str]:
     """Name the variables of this process' environment with secrets, which programs that it starts do not need."""
-    secret = ("AIRFLOW_CONN_", "AIRFLOW__", f"{PREFIX}AIRFLOW_")
-    return [name for name in os.environ if name.startswith(secret) or name.endswith("_PASSWORD")]
+    ours = {PREFIX + name.upper() for name in (*SECRET_NAMES, "airflow_database")}
+    return [name for name in os.environ if name in ours or name.startswith(("AIRFLOW_CONN_", "AIRFLOW__"))]
 
 
 class WarehouseHook(BaseHook):

@@ -111,7 +111,9 @@ class CheckMasterOperator(MasterOperator):
             self.log.info("%s", line)
         if outcome.failures:
             kept = f"version {published.version} stays in use" if published else "nothing is published yet"
-            raise AirflowFailException(f"refused to publish, {kept}: {'; '.join(outcome.failures)}")
+            refusal = f"refused to publish, {kept}: {'; '.join(outcome.failures)}"
+            self.log.error("%s", refusal)
+            raise AirflowFailException(refusal)
 
 
 class PublishMasterOperator(MasterOperator):

@@ -16,6 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Integer = int | np.integer[Any]
 
 BLOCK = 64
+EMPTY = -1  # entry of a table that is free; others are a tag and, in the low 32 bits, a slot
 
 _M1 = np.uint64(0xFF51AFD7ED558CCD)
 _M2 = np.uint64(0xC4CEB9FE1A85EC53)
@@ -52,9 +53,28 @@ def home(mark: Integer, capacity: int) -> Integer:
 
 
 @kernel
-def distance(start: Integer, stop: Integer, capacity: int) -> Integer:
+def _distance(start: Integer, stop: Integer, capacity: int) -> Integer:
     """Count the places from one to another that follows it in a table, around its end."""
     return stop - start if stop >= start else stop - start + capacity
+
+
+@kernel
+def erase(place: Integer, entries: np.ndarray) -> None:
+    """Empty a place of a table, and move later entries of its run back, so that no search stops short of them."""
+    capacity = len(entries)
+    hole = place
+    while True:
+        place += 1
+        if place == capacity:
+            place = 0
+        entry = np.int64(entries[place])
+        if entry == EMPTY:
+            break
+        wanted = home(entry >> 32, capacity)
+        if _distance(wanted, place, capacity) >= _distance(hole, place, capacity):
+            entries[hole] = entry
+            hole = place
+    entries[hole] = EMPTY
 
 
 def _prefetch(_: Any, array: Any, index: Any) -> Any:  # noqa: ANN401 - numba's types

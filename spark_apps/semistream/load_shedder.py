@@ -45,13 +45,14 @@ class LoadShedder:
         rest = 0 if self._rest is None else self._rest.num_rows
         return rest + sum(rows_in(name) for name in self._not_loaded())
 
-    def balance(self, waiting: WaitingTuples, buffer: StreamBuffer) -> None:
+    def balance(self, w: int, waiting: WaitingTuples, buffer: StreamBuffer) -> None:
         """Shed or load back, as algorithm 2 does.
 
-        w, the tuples that the last iteration made room for, is what the join can take in an iteration: a buffer that
-        holds more than twice as many is filling up.
+        Args:
+            w: stream tuples that an iteration is expected to read; a buffer that holds twice as many is filling up.
+            waiting: H_S and Q.
+            buffer: SB.
         """
-        w = waiting.free
         surplus = len(buffer) - 2 * w
         if surplus > waiting.slots // self._portion:
             self._shed(surplus, waiting, buffer)

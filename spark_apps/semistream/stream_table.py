@@ -8,7 +8,7 @@ without a look at their keys.
 
 import numpy as np
 
-from spark_apps.semistream.kernel import BLOCK, Integer, distance, home, kernel, mix, prefetch, tag
+from spark_apps.semistream.kernel import BLOCK, Integer, erase, home, kernel, mix, prefetch, tag
 
 Cursor = tuple[int, int]  # key that is next, tuple of its list that is next
 Found = tuple[int, Cursor]
@@ -190,7 +190,7 @@ def _take(
                 before[slot] = _NONE
                 entries[place] = (entries[place] & ~_SLOT) | slot
                 return found, i
-            _erase(place, entries)
+            erase(place, entries)
         row = stop
     return found, row
 
@@ -210,23 +210,4 @@ def _delete(slots: np.ndarray, keys: np.ndarray, entries: np.ndarray, after: np.
             if following != _NONE:
                 entries[place] = (entries[place] & ~_SLOT) | following
             else:
-                _erase(place, entries)
-
-
-@kernel
-def _erase(place: Integer, entries: np.ndarray) -> None:
-    """Empty a place and move later entries of the same run back, so that no search stops short of them."""
-    capacity = len(entries)
-    hole = place
-    while True:
-        place += 1
-        if place == capacity:
-            place = 0
-        entry = np.int64(entries[place])
-        if entry == _NONE:
-            break
-        wanted = home(entry >> 32, capacity)
-        if distance(wanted, place, capacity) >= distance(hole, place, capacity):
-            entries[hole] = entry
-            hole = place
-    entries[hole] = _NONE
+                erase(place, entries)

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from spark_apps.semistream.kernel import distance, home, kernel, mix, tag
+from spark_apps.semistream.kernel import erase, home, kernel, mix, tag
 from spark_apps.semistream.row_store import RowStore
 
 NONE = -1
@@ -114,24 +114,11 @@ def _insert(slots: np.ndarray, new_keys: np.ndarray, keys: np.ndarray, entries: 
 
 @kernel
 def _delete(slots: np.ndarray, keys: np.ndarray, entries: np.ndarray) -> None:
-    """Remove the keys in slots; later entries of the same run move back."""
-    capacity = len(entries)
+    """Remove the keys in slots."""
     for slot in slots:
-        hole = home(tag(mix(keys[slot])), capacity)
-        while entries[hole] & _SLOT != slot:
-            hole += 1
-            if hole == capacity:
-                hole = 0
-        place = hole
-        while True:
+        place = home(tag(mix(keys[slot])), len(entries))
+        while entries[place] & _SLOT != slot:
             place += 1
-            if place == capacity:
+            if place == len(entries):
                 place = 0
-            entry = np.int64(entries[place])
-            if entry == NONE:
-                break
-            wanted = home(entry >> 32, capacity)
-            if distance(wanted, place, capacity) >= distance(hole, place, capacity):
-                entries[hole] = entry
-                hole = place
-        entries[hole] = NONE
+        erase(place, entries)

@@ -96,7 +96,7 @@ def test_sheds_the_oldest_tuples_of_the_queue(tmp_path: Path) -> None:
     oldest = join.waiting.rows.identify(join.waiting.queue.oldest(waiting)).tolist()
     surplus = len(join.stream_buffer)
     assert surplus > waiting // 16
-    shedder.balance(join.waiting, join.stream_buffer)
+    shedder.balance(0, join.waiting, join.stream_buffer)
     assert shedder.store.read(shedder.store.names[0]).column("n").to_pylist() == oldest[:surplus]
     assert len(join.waiting) == max(0, waiting - surplus)
 
@@ -110,7 +110,7 @@ def test_upfront_shedding_takes_the_newest_of_the_buffer(tmp_path: Path) -> None
     waiting, w = len(join.waiting), join.waiting.free
     surplus = len(join.stream_buffer) - 2 * w
     assert surplus > waiting // 16
-    shedder.balance(join.waiting, join.stream_buffer)
+    shedder.balance(w, join.waiting, join.stream_buffer)
     assert len(join.waiting) == waiting
     assert len(join.stream_buffer) == 2 * w
     shed = [n for name in shedder.store.names for n in shedder.store.read(name).column("n").to_pylist()]

@@ -202,6 +202,7 @@ def test_mariadb_has_the_options_of_one_machine(tmp_path: Path) -> None:
     of_machine = (
         "--no-defaults",
         "--basedir",
+        "--tmpdir",
         "--datadir",
         "--socket",
         "--pid-file",

@@ -32,12 +32,20 @@ class CHybridJoin(HybridJoin):
                 f"got {shedder.store.schema.names}: make it with the stream's schema"
             )
         self.shedder = shedder
+        self._read = 0  # stream tuples that the last iteration read
 
     def step(self) -> list[Any]:
-        """Do one iteration of the loop, load shedding first (line 3)."""
+        """Do one iteration of the loop, load shedding first (line 3).
+
+        The iteration is expected to read as many tuples as the last one did, those that the front stage matches among
+        them (003 section 4.1), or as many as there is room for.
+        """
         if self.shedder is not None:
-            self.shedder.balance(self.waiting, self.stream_buffer)
-        return super().step()
+            self.shedder.balance(max(self._read, self.waiting.free), self.waiting, self.stream_buffer)
+        before = len(self.stream_buffer)
+        joined = super().step()
+        self._read = before - len(self.stream_buffer)
+        return joined
 
     def finish(self) -> list[Any]:
         """Join everything that waits and everything that was shed."""

@@ -104,6 +104,20 @@ class Relation(ABC):
     def _candidates(self, key: int) -> list[int]: ...
 
 
+class IndexedRelation(Relation):
+    """A relation whose index is a `KeyIndex`."""
+
+    _index: KeyIndex
+
+    def _locate(self, keys: np.ndarray) -> np.ndarray:
+        positions = self._index.first(keys)
+        return np.where(positions < 0, -1, positions // self.page_rows)
+
+    def _candidates(self, key: int) -> list[int]:
+        pages: list[int] = np.unique(self._index.all(key) // self.page_rows).tolist()
+        return pages
+
+
 def is_unique(codec: KeyCodec, index: KeyIndex, fetch: Callable[[np.ndarray], pa.RecordBatch]) -> bool:
     """Tell whether keys are unique; `fetch` gives the key columns of rows that share a fingerprint."""
     repeated = index.repeated_keys()

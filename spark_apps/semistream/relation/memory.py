@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from spark_apps.semistream.relation.base import Page, Relation, check_keys, is_unique
+from spark_apps.semistream.relation.base import IndexedRelation, Page, check_keys, is_unique
 from spark_apps.semistream.relation.key_index import KeyIndex
 
 
-class MemoryRelation(Relation):
+class MemoryRelation(IndexedRelation):
     """A table cut into pages of consecutive rows."""
 
     def __init__(self, table: pa.Table, key: Sequence[str], page_rows: int = 500) -> None:
@@ -28,11 +27,3 @@ class MemoryRelation(Relation):
         first = page * self.page_rows
         rows = self._rows.slice(first, self.page_rows)
         return Page(first, self._keys[first : first + self.page_rows], rows), self._sizes[page]
-
-    def _locate(self, keys: np.ndarray) -> np.ndarray:
-        positions = self._index.first(keys)
-        return np.where(positions < 0, -1, positions // self.page_rows)
-
-    def _candidates(self, key: int) -> list[int]:
-        pages: list[int] = np.unique(self._index.all(key) // self.page_rows).tolist()
-        return pages

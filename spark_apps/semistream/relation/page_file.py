@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from spark_apps.semistream.keys import as_int64
 from spark_apps.semistream.relation import page_file_format as fmt
-from spark_apps.semistream.relation.base import Page, Relation
+from spark_apps.semistream.relation.base import IndexedRelation, Page
 from spark_apps.semistream.relation.key_index import KeyIndex
 
 
-class PageFile(Relation):
+class PageFile(IndexedRelation):
     """Reads a file that `write_page_file` wrote. Each page is checked against its checksum when it is first read.
 
     Args:
@@ -83,14 +83,6 @@ class PageFile(Relation):
     def _check(self, page: int, message: pa.Buffer) -> None:
         if zlib.crc32(message) != self._checksums[page]:
             raise ValueError(f"page {page} of {self._path} must match its checksum: build the file again")
-
-    def _locate(self, keys: np.ndarray) -> np.ndarray:
-        positions = self._index.first(keys)
-        return np.where(positions < 0, -1, positions // self.page_rows)
-
-    def _candidates(self, key: int) -> list[int]:
-        pages: list[int] = np.unique(self._index.all(key) // self.page_rows).tolist()
-        return pages
 
 
 class _UncachedReader:
