@@ -6,6 +6,7 @@ any moment without harm.
 
 from __future__ import annotations
 
+import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,9 @@ def borrowed_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iter
 
 
 def _make(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJoin:
+    gc.unfreeze()
     _idle.clear()
-    return CHybridJoin(
+    join = CHybridJoin(
         PageFile(snapshot),
         events,
         on=pipeline.master.key,
@@ -48,3 +50,6 @@ def _make(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJo
         how="left",
         columns=pipeline.master.columns,
     )
+    gc.collect()
+    gc.freeze()  # Spark's worker collects garbage after each task: what stays need not be looked through each time
+    return join
