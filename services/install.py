@@ -52,6 +52,7 @@ def parts() -> list:  # type: ignore[type-arg]  # old Pythons take no argument h
     listed += [(profile, pom, partial(copy_jars, profile)) for profile in ("kafka", "spark")]
     if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
         listed.append(("mariadb", pom, install_mariadb))
+    listed.append(("classes", (ROOT / "uv.lock").read_bytes(), archive_classes))
     return listed
 
 
@@ -90,6 +91,16 @@ def install_mariadb() -> None:
             if target.parent.name in ("bin", "scripts"):
                 target.chmod(target.stat().st_mode | stat.S_IXUSR)
     shutil.rmtree(str(jars))
+
+
+def archive_classes() -> None:
+    """Let the JVM keep Spark's classes the way it loads them: every application starts seconds sooner."""
+    archive = HOME / "jars" / "spark.jsa"
+    options = f'-XX:TieredStopAtLevel=1 "-XX:ArchiveClassesAtExit={archive}"'
+    environment = dict(os.environ, SPARK_SUBMIT_OPTS=options, SPARK_LOCAL_IP="127.0.0.1")
+    environment["PYSPARK_PYTHON"] = str(HOME / "venv" / "bin" / "python")
+    submit = [str(HOME / "venv" / "bin" / "spark-submit"), "--master", "local[1]"]
+    _run("class archive of Spark", [*submit, str(ROOT / "services" / "spark_classes.py")], environment)
 
 
 def _uv(python: str) -> str:

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 QUICK_START = "-XX:TieredStopAtLevel=1"
 
 
+def java_options() -> str:
+    """Return how a driver's JVM finds Spark's classes ready for use; one that cannot use the archive says nothing."""
+    return f'"-XX:SharedArchiveFile={settings().jars / "spark.jsa"}"'
+
+
 class ApplicationKilledError(Exception):
     """The task was asked to end while its application ran; it must not count as a success."""
 
@@ -50,7 +55,7 @@ class SparkApplicationOperator(SparkSubmitOperator):
             application_args=["--pipeline", pipeline, *more],
             name=program,
             driver_memory="1g",
-            conf={"spark.driver.extraJavaOptions": QUICK_START} if short else None,
+            conf={"spark.driver.extraJavaOptions": f"{java_options()} {QUICK_START if short else ''}".strip()},
             **kwargs,
         )
         self._killed = False
