@@ -69,6 +69,10 @@ class AirflowApi:
         body = {"logical_date": None, "conf": conf or {}}
         return str(self._answer(self._http.post(f"/api/v2/dags/{dag}/dagRuns", json=body))["dag_run_id"])
 
+    def give_up(self, dag: str, run_id: str) -> None:
+        """Mark a run as failed, which ends its tasks."""
+        self._answer(self._http.patch(f"/api/v2/dags/{dag}/dagRuns/{run_id}", json={"state": "failed"}))
+
     def run(self, dag: str, run_id: str) -> Run:
         """Look at a run and its tasks."""
         path = f"/api/v2/dags/{dag}/dagRuns/{run_id}"

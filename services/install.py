@@ -100,7 +100,7 @@ def archive_classes() -> None:
     environment = dict(os.environ, SPARK_SUBMIT_OPTS=options, SPARK_LOCAL_IP="127.0.0.1")
     environment["PYSPARK_PYTHON"] = str(HOME / "venv" / "bin" / "python")
     submit = [str(HOME / "venv" / "bin" / "spark-submit"), "--master", "local[1]"]
-    _run("class archive of Spark", [*submit, str(ROOT / "services" / "spark_classes.py")], environment)
+    _run("class archive of Spark", [*submit, str(ROOT / "spark_apps" / "class_archive.py")], environment)
 
 
 def _uv(python: str) -> str:

@@ -1,0 +1,127 @@
+"""What becomes of long-lived tasks that are ended from Airflow's page, killed, or started twice."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services import stack
+from services.demo import missing_dag
+from services.waiting import wait_until
+from services.warehouse import login
+from spark_apps.control import is_running
+from spark_apps.enrich_stream import ASKED_BY
+from spark_apps.master.snapshots import current
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import psutil
+
+    from services.airflow_api import AirflowApi, Run
+    from services.settings import Settings
+
+pytestmark = pytest.mark.integration
+SECONDS = 240.0
+
+
+def wait(met: object, what: str) -> None:
+    """Wait for a condition."""
+    wait_until(met, what=what, seconds=SECONDS)  # type: ignore[arg-type]
+
+
+def run_to_its_end(airflow: AirflowApi, dag: str, conf: dict[str, object] | None = None) -> Run:
+    """Trigger a Dag and return the run when it has ended."""
+    run_id = airflow.trigger(dag, conf)
+    wait(lambda: airflow.run(dag, run_id).unfinished(), f"Dag {dag}")
+    return airflow.run(dag, run_id)
+
+
+def processes(running: Settings, word: str) -> list[psutil.Process]:
+    """The stack's processes whose command line has a word in it."""
+    return [each.process for each in stack.started() if each.state == running.state and word in each.command_line]
+
+
+@pytest.fixture(scope="module")
+def prepared(running: Settings, airflow: AirflowApi) -> Settings:
+    """The stack with topics, tables and a published master order, and no application at work."""
+    wait(lambda: missing_dag(airflow), "the Dags")
+    if current(running.state / "snapshots" / "sales") is None:
+        assert run_to_its_end(airflow, "prepare_warehouse", {"products": 2000}).state == "success"
+        assert run_to_its_end(airflow, "refresh_master_order").state == "success"
+    for run_id in airflow.runs("enrich_stream", "running"):
+        airflow.give_up("enrich_stream", run_id)
+    wait(lambda: "it runs" if is_running(login("loader", running), "sales") else None, "the application to end")
+    return running
+
+
+@pytest.fixture(scope="module")
+def stream(prepared: Settings, airflow: AirflowApi) -> Iterator[str]:
+    """A run of the Dag enrich_stream, at work."""
+    run_id = airflow.trigger("enrich_stream")
+    wait(lambda: None if is_running(login("loader", prepared), "sales") else "not yet", "the application to start")
+    yield run_id
+    for each in airflow.runs("enrich_stream", "running"):
+        airflow.give_up("enrich_stream", each)
+
+
+def test_a_generator_that_cannot_start_fails_its_task_with_the_reason(prepared: Settings, airflow: AirflowApi) -> None:
+    """Here it is asked for a law that the generator refuses."""
+    assert prepared
+    refused = run_to_its_end(airflow, "deploy_generator", {"exponent": 1e300})
+    assert refused.failed_tasks() == ["generate"]
+    assert "exponent" in airflow.log(refused, "generate")
+    assert "got 1e+300" in airflow.log(refused, "generate")
+
+
+def test_a_generator_that_is_ended_sends_what_it_holds_and_says_how_much(
+    prepared: Settings, airflow: AirflowApi
+) -> None:
+    """No producer is left behind."""
+    run_id = airflow.trigger("deploy_generator", {"rate": 200, "duration": 3000})
+
+    def log() -> str:
+        return airflow.log(airflow.run("deploy_generator", run_id), "generate")
+
+    wait(lambda: None if processes(prepared, "generator run") else "not yet", "the producer to start")
+    wait(lambda: None if "acknowledged" in log() else "not yet", "its first report")
+    airflow.give_up("deploy_generator", run_id)
+    wait(lambda: "it runs" if processes(prepared, "generator run") else None, "the producer to end")
+    assert re.search(r"acknowledged (\d+) of \1 events", log())
+    assert airflow.run("deploy_generator", run_id).failed_tasks() == ["generate"]
+
+
+def test_the_application_of_a_killed_task_ends_and_the_next_try_goes_on(
+    prepared: Settings, airflow: AirflowApi, stream: str
+) -> None:
+    """Nothing is left that works unseen."""
+    (driver,) = [each for each in processes(prepared, "enrich_stream.py") if each.name() == "java"]
+    task = int(driver.environ()[ASKED_BY])
+    os.kill(task, signal.SIGKILL)
+    wait(lambda: "it runs" if driver.is_running() else None, "the orphan to end")
+    wait(lambda: None if is_running(login("loader", prepared), "sales") else "not yet", "the next try")
+    run = airflow.run("enrich_stream", stream)
+    assert airflow.task(run, "enrich")["try_number"] == 2
+
+
+def test_a_run_that_is_under_way_is_not_started_again(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
+    """The story told a second time leaves the running stream alone."""
+    told = run_to_its_end(airflow, "demo", {"products": 2000, "rate": 400, "duration": 10})
+    assert prepared
+    assert told.state == "success"
+    assert airflow.runs("enrich_stream", "running") == [stream]
+    assert airflow.runs("enrich_stream", "queued") == []
+
+
+def test_an_application_that_is_ended_from_airflows_page_is_no_success(
+    prepared: Settings, airflow: AirflowApi, stream: str
+) -> None:
+    """And leaves no process."""
+    airflow.give_up("enrich_stream", stream)
+    wait(lambda: "it runs" if processes(prepared, "enrich_stream.py") else None, "the application to end")
+    run = airflow.run("enrich_stream", stream)
+    assert (run.state, run.tasks["enrich"]) == ("failed", "failed")
