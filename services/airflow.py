@@ -60,7 +60,7 @@ def environment(chosen: Settings, component: str = "") -> dict[str, str]:
         "API_AUTH__JWT_ISSUER": "freshet",
         "LOGGING__BASE_LOG_FOLDER": home / "logs",
         "DAG_PROCESSOR__REFRESH_INTERVAL": 30,
-        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.25,  # seconds between a task's end and the next one's start
+        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.5,  # seconds between a task's end and the next one's start
         "USAGE_DATA_COLLECTION__ENABLED": False,
     }
     if component == "api-server":
