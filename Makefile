@@ -10,6 +10,12 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONUNBUFFERED := 1
 # Compiled by `make install` once for all; a user's wish for no bytecode would make every start slow.
 unexport PYTHONDONTWRITEBYTECODE
+# A machine with another Spark: ours runs with nothing of it.
+unexport SPARK_HOME SPARK_CONF_DIR HADOOP_CONF_DIR PYSPARK_DRIVER_PYTHON PYSPARK_DRIVER_PYTHON_OPTS
+# A proxy is for the world outside, not for our own services.
+LOOPBACK := 127.0.0.1,localhost
+export no_proxy := $(LOOPBACK),$(or $(no_proxy),$(NO_PROXY))
+export NO_PROXY := $(no_proxy)
 
 $(INSTALLED):
 	@echo "make: nothing is installed yet, or not all of it. Type: make demo" >&2; exit 1

@@ -12,7 +12,7 @@ from services.airflow import ADMIN
 if TYPE_CHECKING:
     from services.settings import Settings
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 30
 FINISHED = ("success", "failed")
 
 
@@ -64,10 +64,13 @@ class AirflowApi:
         listed = self._answer(self._http.get("/api/v2/importErrors"))
         return [f"{error['filename']}: {error['stack_trace']}" for error in listed["import_errors"]]
 
-    def trigger(self, dag: str, conf: dict[str, object] | None = None) -> str:
-        """Start a run and return its id."""
-        body = {"logical_date": None, "conf": conf or {}}
-        return str(self._answer(self._http.post(f"/api/v2/dags/{dag}/dagRuns", json=body))["dag_run_id"])
+    def trigger(self, dag: str, conf: dict[str, object] | None = None, run_id: str | None = None) -> str:
+        """Start a run and return its id; one of the same id that is there already is left as it is."""
+        body = {"logical_date": None, "conf": conf or {}, **({"dag_run_id": run_id} if run_id else {})}
+        answer = self._http.post(f"/api/v2/dags/{dag}/dagRuns", json=body)
+        if run_id and answer.status_code == httpx.codes.CONFLICT:
+            return run_id
+        return str(self._answer(answer)["dag_run_id"])
 
     def give_up(self, dag: str, run_id: str) -> None:
         """Mark a run as failed, which ends its tasks."""
@@ -80,9 +83,9 @@ class AirflowApi:
         listed = self._answer(self._http.get(f"{path}/taskInstances"))["task_instances"]
         return Run(dag, run_id, state, {task["task_id"]: task["state"] or "waiting" for task in listed})
 
-    def runs(self, dag: str, state: str) -> list[str]:
-        """Return the ids of a Dag's runs that are in a state."""
-        listed = self._answer(self._http.get(f"/api/v2/dags/{dag}/dagRuns", params={"state": state}))
+    def runs(self, dag: str, *states: str) -> list[str]:
+        """Return the ids of a Dag's runs that are in one of these states."""
+        listed = self._answer(self._http.get(f"/api/v2/dags/{dag}/dagRuns", params={"state": list(states)}))
         return [run["dag_run_id"] for run in listed["dag_runs"]]
 
     def task(self, run: Run, task: str) -> dict[str, Any]:

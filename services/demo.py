@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import httpx
 
 from services import stack
 from services.airflow import ADMIN
@@ -26,7 +29,8 @@ def demo(report: Callable[[str], None]) -> None:
     report("Starting the services")
     chosen = stack.up(report)
     with AirflowApi(chosen) as api:
-        wait_until(lambda: missing_dag(api), what="Airflow to read the Dags", seconds=DAG_SECONDS, report=report)
+        found = patient(lambda: missing_dag(api))
+        wait_until(found, what="Airflow to read the Dags", seconds=DAG_SECONDS, report=report)
         report("Running the Dag `demo`")
         tell(api, chosen, report)
     report(where_to_look(chosen))
@@ -36,7 +40,7 @@ def tell(
     api: AirflowApi, chosen: Settings, report: Callable[[str], None], params: dict[str, object] | None = None
 ) -> None:
     """Run the Dag and report each of its tasks as it is done."""
-    run_id = api.trigger(DAG, params)
+    run_id = begin(api, report, params)
     shown: set[str] = set()
 
     def unfinished() -> str | None:
@@ -46,11 +50,40 @@ def tell(
             report(f"  {task} is done")
         return run.unfinished()
 
-    took = wait_until(unfinished, what=f"Dag {DAG}", seconds=RUN_SECONDS, pause=1.0, report=report)
+    took = wait_until(patient(unfinished), what=f"Dag {DAG}", seconds=RUN_SECONDS, pause=1.0, report=report)
     failed = api.run(DAG, run_id).failed_tasks()
     if failed:
         raise Unfit(f"the Dag demo failed at {', '.join(failed)}. See why: {chosen.airflow_api}/dags/demo")
     report(f"  the story took {took:.0f} s")
+
+
+def begin(api: AirflowApi, report: Callable[[str], None], params: dict[str, object] | None) -> str:
+    """Start the story, unless it is being told; return its run's id."""
+    run_id = f"make__{uuid4()}"  # asked a second time for the same, Airflow starts nothing twice
+
+    def begun() -> None:
+        nonlocal run_id
+        if under_way := api.runs(DAG, "queued", "running"):
+            if run_id not in under_way:
+                run_id = under_way[0]
+                report(f"  it is being told already: following {run_id}")
+        else:
+            api.trigger(DAG, params, run_id)
+
+    wait_until(patient(begun), what=f"Airflow to start Dag {DAG}", seconds=DAG_SECONDS, report=report)
+    return run_id
+
+
+def patient(asked: Callable[[], str | None]) -> Callable[[], str | None]:
+    """Let a question to Airflow that has no answer yet be asked again."""
+
+    def ask() -> str | None:
+        try:
+            return asked()
+        except httpx.TransportError as silence:
+            return f"no answer from Airflow yet ({silence})"
+
+    return ask
 
 
 def missing_dag(api: AirflowApi) -> str | None:

@@ -11,6 +11,7 @@ import socket
 import sys
 import urllib.request
 from functools import partial
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 import pymysql
@@ -48,7 +49,7 @@ def kafka(chosen: Settings) -> str | None:
 def mariadb(chosen: Settings) -> str | None:
     """Return None when the server lets its root account in, else why not."""
     try:
-        with connect(login("root", chosen).without_database()) as connection:
+        with connect(login("root", chosen).without_database(), answer_seconds=TIMEOUT_SECONDS) as connection:
             connection.ping(reconnect=False)
     except pymysql.MySQLError as error:
         return str(error.args[-1])
@@ -87,8 +88,11 @@ def spark_worker(_chosen: Settings) -> str | None:
 
 
 def _answer(url: str) -> Any:  # noqa: ANN401  # JSON
-    with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # http, from the settings
-        return json.load(answer)
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # http, from the settings
+            return json.load(answer)
+    except HTTPException as error:
+        raise ValueError(f"what answers there speaks no HTTP: {error!r}") from error
 
 
 CHECKS: dict[str, Callable[[Settings], str | None]] = {"kafka": kafka, "mariadb": mariadb, "airflow": airflow}

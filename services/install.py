@@ -22,6 +22,7 @@ from preflight import Unfit, check_disk, check_java, check_maven, check_writable
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".freshet"
 POM = ROOT / "services" / "pom.xml"
+CLASS_ARCHIVE = ROOT / "spark_apps" / "class_archive.py"
 UV_VERSION = "0.13.8"
 HEARTBEAT_SECONDS = 5
 
@@ -40,7 +41,7 @@ def main() -> None:
         for name, pins, install in missing:
             install()
             _stamp(name).parent.mkdir(parents=True, exist_ok=True)
-            _stamp(name).write_text(hashlib.sha256(pins).hexdigest())
+            _stamp(name).write_text(_fingerprint(pins))
     except Unfit as lack:
         sys.exit(f"make: {lack}")
 
@@ -52,7 +53,7 @@ def parts() -> list:  # type: ignore[type-arg]  # old Pythons take no argument h
     listed += [(profile, pom, partial(copy_jars, profile)) for profile in ("kafka", "spark")]
     if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
         listed.append(("mariadb", pom, install_mariadb))
-    listed.append(("classes", (ROOT / "uv.lock").read_bytes(), archive_classes))
+    listed.append(("classes", (ROOT / "uv.lock").read_bytes() + CLASS_ARCHIVE.read_bytes(), archive_classes))
     return listed
 
 
@@ -94,13 +95,19 @@ def install_mariadb() -> None:
 
 
 def archive_classes() -> None:
-    """Let the JVM keep Spark's classes the way it loads them: every application starts seconds sooner."""
+    """Let the JVM keep Spark's classes the way it loads them: every application starts seconds sooner.
+
+    One that cannot use the archive, an other Java's for instance, does without.
+    """
     archive = HOME / "jars" / "spark.jsa"
     options = f'-XX:TieredStopAtLevel=1 "-XX:ArchiveClassesAtExit={archive}"'
     environment = dict(os.environ, SPARK_SUBMIT_OPTS=options, SPARK_LOCAL_IP="127.0.0.1")
     environment["PYSPARK_PYTHON"] = str(HOME / "venv" / "bin" / "python")
     submit = [str(HOME / "venv" / "bin" / "spark-submit"), "--master", "local[1]"]
-    _run("class archive of Spark", [*submit, str(ROOT / "spark_apps" / "class_archive.py")], environment)
+    try:
+        _run("class archive of Spark", [*submit, str(CLASS_ARCHIVE)], environment)
+    except Unfit as lack:
+        print(f"  going on without it, each Spark application will start some seconds later: {lack}", flush=True)
 
 
 def _uv(python: str) -> str:
@@ -122,7 +129,10 @@ def _run(title: str, command: list, environment: dict = None) -> None:  # type: 
     started = time.monotonic()
     print(f"  installing {title}", flush=True)
     with log.open("wb") as output:
-        child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=str(ROOT))
+        try:
+            child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=str(ROOT))
+        except OSError as error:
+            raise Unfit(f"installing {title} failed: {error}. Type: make clean, then the same make again") from error
         while True:
             try:
                 code = child.wait(HEARTBEAT_SECONDS)
@@ -145,7 +155,12 @@ def _stamp(part: str) -> Path:
 
 def _is_current(part: str, pins: bytes) -> bool:
     stamp = _stamp(part)
-    return stamp.exists() and stamp.read_text() == hashlib.sha256(pins).hexdigest()
+    return stamp.exists() and stamp.read_text() == _fingerprint(pins)
+
+
+def _fingerprint(pins: bytes) -> str:
+    """Tell one version of a part from another; what is installed works in the folder it was installed in only."""
+    return hashlib.sha256(os.fsencode(str(ROOT)) + pins).hexdigest()
 
 
 if __name__ == "__main__":

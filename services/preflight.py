@@ -48,17 +48,28 @@ def python_version(path: str) -> tuple:  # type: ignore[type-arg]  # old Pythons
 
 
 def check_java() -> None:
-    """Raise Unfit unless a Java of at least version 17 is on the PATH."""
+    """Raise Unfit unless the Java on the PATH, and that of JAVA_HOME if it is set, is of version 17 at least."""
     advice = "Install one (Debian: apt install openjdk-17-jre-headless) and see that `java -version` prints it."
     java = shutil.which("java")
     if not java:
         raise Unfit(f"Java {OLDEST_JAVA} or newer is needed; no `java` is on the PATH. {advice}")
-    answer = subprocess.run([java, "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    printed = answer.stdout.decode(errors="replace")
+    check_java_version(java, advice)
+    home = os.environ.get("JAVA_HOME")
+    if home:  # Maven and Spark prefer it
+        check_java_version(str(Path(home, "bin", "java")), "Point JAVA_HOME at one, or unset it.")
+
+
+def check_java_version(java: str, advice: str) -> None:
+    """Raise Unfit unless this Java is new enough."""
+    try:
+        answer = subprocess.run([java, "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        printed = answer.stdout.decode(errors="replace")
+    except OSError as error:
+        printed = str(error)
     found = re.search(r'version "(?:1\.)?(\d+)', printed)
     if not found or int(found.group(1)) < OLDEST_JAVA:
         first = (printed.splitlines() or ["nothing"])[0]
-        raise Unfit(f"Java {OLDEST_JAVA} or newer is needed; `java -version` prints: {first}. {advice}")
+        raise Unfit(f"Java {OLDEST_JAVA} or newer is needed; `{java} -version` prints: {first}. {advice}")
 
 
 def check_maven() -> None:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PREFIX = "FRESHET_"
 
 NOT_GIVEN = SecretStr("")
+STARTED_WITH = "started.env"  # in the state folder while the system runs (services/started_with.py)
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
 
@@ -106,10 +107,10 @@ def settings() -> Settings:
 
 
 def read_settings() -> Settings:
-    """Read the settings from the environment and the state folder's secrets file."""
+    """Read the settings from the environment, what the running system was started with, and the secrets file."""
     state = state_folder()
     try:
-        return Settings(_env_file=state / "secrets.env", state=state)  # type: ignore[call-arg]
+        return Settings(_env_file=(state / STARTED_WITH, state / "secrets.env"), state=state)  # type: ignore[call-arg]
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
     except (OSError, UnicodeError) as error:

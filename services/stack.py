@@ -23,6 +23,7 @@ from services.ports import check_ports
 from services.preflight import Unfit, check_socket_path
 from services.secrets_file import ensure_secrets
 from services.settings import ROOT, Settings, read_settings, state_folder
+from services.started_with import check_same, forget, remember
 from services.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def end(chosen: Settings, report: Report) -> None:
             control.shutdown()
         psutil.wait_procs([supervisor_process], STOP_SECONDS)
     sweep(chosen, report)
+    forget(chosen)
 
 
 def status() -> list[ServiceStatus]:
@@ -139,10 +141,12 @@ def supervisor(chosen: Settings) -> Iterator[Any]:
 def ensure_supervisor(chosen: Settings, report: Report) -> None:
     """Start the supervisor unless it runs; what an earlier one has left is ended first."""
     if is_running(chosen):
+        check_same(chosen)
         return
     sweep(chosen, report)
     mariadb.server(chosen)  # a wrong FRESHET_MARIADBD is said here, not in a log
     check_ports(chosen)
+    remember(chosen)
     start_supervisor(chosen)
 
 

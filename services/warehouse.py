@@ -43,12 +43,13 @@ def login(account: Account, chosen: Settings | None = None) -> Login:
 
 
 @contextmanager
-def connect(who: Login, *, local_infile: bool = False) -> Iterator[Connection]:
+def connect(who: Login, *, local_infile: bool = False, answer_seconds: float | None = None) -> Iterator[Connection]:
     """Open a connection, commit at the end of the block, roll back on an error, close in any case.
 
     Args:
         who: the account.
         local_infile: allow LOAD DATA LOCAL; the server could then ask for any file, so only where rows are loaded.
+        answer_seconds: how long to wait for an answer; by default as long as it takes.
     """
     connection = pymysql.connect(
         host=who.host,
@@ -58,6 +59,7 @@ def connect(who: Login, *, local_infile: bool = False) -> Iterator[Connection]:
         database=who.database,
         local_infile=local_infile,
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=answer_seconds,
         ssl_disabled=who.host in LOOPBACK,  # nobody listens in between, and a handshake costs more than most tasks
     )
     try:

@@ -62,8 +62,9 @@ def running() -> Iterator[Settings]:
         left = list(stack.marked(settings()))
         kept = ROOT / ".freshet" / "test-logs"
         shutil.rmtree(kept, ignore_errors=True)
-        shutil.copytree(state / "logs", kept)
-        shutil.copytree(state / "airflow" / "logs", kept / "tasks")
+        for logs, copy in ((state / "logs", kept), (state / "airflow" / "logs", kept / "tasks")):
+            if logs.exists():  # a start that failed has not written all of them
+                shutil.copytree(logs, copy)
         shutil.rmtree(state)
     assert not left, f"these outlived `down`: {left}"
 

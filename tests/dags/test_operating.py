@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services import stack
-from services.demo import missing_dag
+from services.demo import missing_dag, tell
+from services.settings import SECRET_NAMES
 from services.waiting import wait_until
 from services.warehouse import login
 from spark_apps.control import is_running
@@ -44,6 +45,12 @@ def run_to_its_end(airflow: AirflowApi, dag: str, conf: dict[str, object] | None
 def processes(running: Settings, word: str) -> list[psutil.Process]:
     """The stack's processes whose command line has a word in it."""
     return [each.process for each in stack.started() if each.state == running.state and word in each.command_line]
+
+
+def secrets_in(process: psutil.Process, running: Settings) -> set[str]:
+    """The names of those secrets that a process has in its environment."""
+    values = set(process.environ().values())
+    return {name for name in SECRET_NAMES if running.secret(name) in values}
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +96,7 @@ def test_a_generator_that_is_ended_sends_what_it_holds_and_says_how_much(
 
     wait(lambda: None if processes(prepared, "generator run") else "not yet", "the producer to start")
     wait(lambda: None if "acknowledged" in log() else "not yet", "its first report")
+    assert [secrets_in(each, prepared) for each in processes(prepared, "generator run")] == [set()]
     airflow.give_up("deploy_generator", run_id)
     wait(lambda: "it runs" if processes(prepared, "generator run") else None, "the producer to end")
     assert re.search(r"acknowledged (\d+) of \1 events", log())
@@ -100,6 +108,7 @@ def test_the_application_of_a_killed_task_ends_and_the_next_try_goes_on(
 ) -> None:
     """Nothing is left that works unseen."""
     (driver,) = [each for each in processes(prepared, "enrich_stream.py") if each.name() == "java"]
+    assert secrets_in(driver, prepared) == {"loader_password"}
     task = int(driver.environ()[ASKED_BY])
     os.kill(task, signal.SIGKILL)
     wait(lambda: "it runs" if driver.is_running() else None, "the orphan to end")
@@ -109,10 +118,12 @@ def test_the_application_of_a_killed_task_ends_and_the_next_try_goes_on(
 
 
 def test_a_run_that_is_under_way_is_not_started_again(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
-    """The story told a second time leaves the running stream alone."""
-    told = run_to_its_end(airflow, "demo", {"products": 2000, "rate": 400, "duration": 10})
-    assert prepared
-    assert told.state == "success"
+    """Neither the stream by a second story, nor a story that is being told by a second `make demo`."""
+    first = airflow.trigger("demo", {"products": 2000, "rate": 400, "duration": 10})
+    lines: list[str] = []
+    tell(airflow, prepared, lines.append)
+    assert f"  it is being told already: following {first}" in lines
+    assert airflow.run("demo", first).state == "success"
     assert airflow.runs("enrich_stream", "running") == [stream]
     assert airflow.runs("enrich_stream", "queued") == []
 

@@ -41,6 +41,27 @@ def test_up_when_everything_runs_changes_nothing(running: Settings) -> None:
     assert (running.state / "supervisord.pid").read_text() == before
 
 
+def test_what_the_system_was_started_with_need_not_be_said_again(running: Settings) -> None:
+    """Only where its state is, if that is elsewhere."""
+    ports = {PREFIX + name.upper() for name in PORTS}
+    environment = {name: value for name, value in os.environ.items() if name not in ports}
+    assert make("status", env=environment).returncode == 0
+    other = {**environment, "FRESHET_AIRFLOW_PORT": str(free_ports(1)[0])}
+    answer = make("up", env=other)
+    assert f"the system runs, and not with FRESHET_AIRFLOW_PORT={other['FRESHET_AIRFLOW_PORT']}" in answer.stderr
+    assert (running.state / "started.env").exists()
+
+
+def test_another_spark_and_a_proxy_of_this_machine_do_no_harm(running: Settings) -> None:
+    """They are for other programs."""
+    foreign = {"http_proxy": "http://127.0.0.1:9", "SPARK_HOME": "/nowhere", "PYSPARK_DRIVER_PYTHON": "jupyter"}
+    assert make("status", env={**os.environ, **foreign}).returncode == 0
+    shown = make("--eval=shown: ; @env", "shown", env={**os.environ, **foreign}).stdout
+    assert "SPARK_HOME" not in shown
+    assert "PYSPARK_DRIVER_PYTHON" not in shown
+    assert running
+
+
 def test_sql_is_an_analysts_prompt(migrated: Settings) -> None:
     """It can read what analysts read, and write nothing."""
     read = make("sql", input="SELECT COUNT(*) >= 0 AS there FROM sales")

@@ -18,10 +18,11 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from services import airflow, health, kafka, mariadb
+from services import airflow, health, kafka, mariadb, stack
 from services.accounts import GRANTS
 from services.settings import PREFIX, ROOT, SECRET_NAMES, Settings, SettingsError, read_settings
 from services.warehouse import login
+from spark_apps.enrich_stream import ASKED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,6 +210,7 @@ def test_mariadb_has_the_options_of_one_machine(tmp_path: Path) -> None:
         "--bind-address",
         "--port",
         "--user",
+        "--skip-ssl",  # passwords travel between containers
     )
     options = mariadb.options(Settings.model_validate({}), tmp_path / "data")
     assert SERVICES["mariadb"]["command"] == [option for option in options if not option.startswith(of_machine)]
@@ -220,6 +222,24 @@ def test_every_setting_is_set_for_somebody_or_fine_as_it_is() -> None:
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     assert variables <= known
     assert {name.removeprefix(PREFIX).lower() for name in known - variables} == FINE_AS_THEY_ARE
+
+
+def test_every_variable_that_the_code_reads_is_a_setting() -> None:
+    """But for what one process of ours tells another, and the interpreter that the installer is to use."""
+    told = {stack.MARK, ASKED_BY, "FRESHET_RUN", "FRESHET_PYTHON"}
+    files = [
+        file
+        for name in ("services", "spark_apps", "plugins", "dags", "quality")
+        for file in (ROOT / name).rglob("*.py")
+    ]
+    named = {name for file in files for name in re.findall(r"""["'](FRESHET_[A-Z_]+)["']""", file.read_text())}
+    assert named - told <= {PREFIX + name.upper() for name in Settings.model_fields}
+
+
+@pytest.mark.parametrize("name", ["scheduler", "dag-processor", "triggerer"])
+def test_a_component_of_airflow_is_asked_for_its_own_health(name: str) -> None:
+    """Not for its neighbour's."""
+    assert SERVICES[f"airflow-{name}"]["healthcheck"]["test"][-1] == name.replace("-", "_")
 
 
 @pytest.mark.parametrize(("name", "arguments"), AIRFLOW.items())

@@ -27,6 +27,8 @@ def clone(tmp_path: Path) -> Path:
     (clone / "services").mkdir(parents=True)
     for file in (*(ROOT / "services").glob("*.py"), ROOT / "services" / "pom.xml"):
         shutil.copy(file, clone / "services")
+    (clone / "spark_apps").mkdir()
+    shutil.copy(ROOT / "spark_apps" / "class_archive.py", clone / "spark_apps")
     for name in ("Makefile", "uv.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, clone)
     (tmp_path / "bin").mkdir()
@@ -75,6 +77,7 @@ def test_without_a_network_jars_are_one_line_with_the_first_error_and_no_colours
 def test_what_is_installed_asks_for_nothing_more(clone: Path) -> None:
     """With a server of one's own, neither Maven nor uv is looked at again."""
     own = {"FRESHET_MARIADBD": "mariadbd"}
+    program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
     assert install(clone, **own).returncode == 0
     for name in ("uv", "mvn"):
         program(clone.parent / "bin" / name, "asked again", code=1)
@@ -82,6 +85,33 @@ def test_what_is_installed_asks_for_nothing_more(clone: Path) -> None:
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     bundled = install(clone)
     assert bundled.stderr.startswith("make: installing mariadb jars failed: asked again")
+
+
+def test_what_has_a_new_version_is_installed_again(clone: Path) -> None:
+    """Here the lock file has changed."""
+    program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
+    assert install(clone, FRESHET_MARIADBD="mariadbd").returncode == 0
+    with (clone / "uv.lock").open("a") as lock:
+        lock.write("# a new version\n")
+    again = install(clone, FRESHET_MARIADBD="mariadbd")
+    assert again.stdout.splitlines() == ["  installing Python packages", "  installing class archive of Spark"]
+
+
+def test_a_clone_that_was_moved_is_installed_again(clone: Path) -> None:
+    """Programs in a virtual environment know only the place where they were made."""
+    program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
+    assert install(clone, FRESHET_MARIADBD="mariadbd").returncode == 0
+    moved = clone.rename(clone.with_name("moved"))
+    assert "installing Python packages" in install(moved, FRESHET_MARIADBD="mariadbd").stdout
+
+
+def test_a_spark_that_cannot_archive_its_classes_is_no_reason_to_give_up(clone: Path) -> None:
+    """It only starts later; that is said."""
+    program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "no archive today", code=1)
+    answer = install(clone, FRESHET_MARIADBD="mariadbd")
+    assert answer.returncode == 0
+    assert "going on without it, each Spark application will start some seconds later" in answer.stdout
+    assert "no archive today" in answer.stdout
 
 
 def test_a_clone_that_cannot_be_written_is_one_line(clone: Path) -> None:

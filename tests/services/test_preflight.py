@@ -28,7 +28,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for tool in ("sh", "cat", "env"):
         (tmp_path / "bin" / tool).symlink_to(str(shutil.which(tool)))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.delenv("FRESHET_PYTHON", raising=False)
+    for name in ("FRESHET_PYTHON", "JAVA_HOME"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path / "bin"
 
 
@@ -53,6 +54,19 @@ def test_a_new_java_will_do(path: Path) -> None:
     """Nothing is raised."""
     program(path, "java", 'openjdk version "21.0.1" 2023-10-17')
     preflight.check_java()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_java_of_java_home_is_looked_at_too(path: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
+    """Maven and Spark would run it."""
+    program(path, "java", 'openjdk version "21.0.1" 2023-10-17')
+    if there:
+        (path / "bin").mkdir()
+        program(path / "bin", "java", 'java version "1.8.0_392"')
+    monkeypatch.setenv("JAVA_HOME", str(path))
+    with pytest.raises(Unfit, match="Point JAVA_HOME at one, or unset it") as caught:
+        preflight.check_java()
+    assert ("1.8.0_392" if there else "No such file") in str(caught.value)
 
 
 @pytest.mark.usefixtures("path")

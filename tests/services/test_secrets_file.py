@@ -34,6 +34,12 @@ def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "secrets.env").stat().st_mode) == 0o600
 
 
+def test_the_folder_is_its_owners_too(tmp_path: Path) -> None:
+    """It holds what other programs write with less care."""
+    ensure_secrets(tmp_path / "state" / "secrets.env")
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+
+
 def test_the_fernet_key_is_one(tmp_path: Path) -> None:
     """Airflow can encrypt with it."""
     ensure_secrets(tmp_path / "secrets.env")

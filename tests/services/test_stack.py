@@ -69,6 +69,22 @@ def test_status_says_why_a_service_is_not_healthy(running: Settings) -> None:
         assert "Connection refused" in str(health.mariadb(elsewhere))
 
 
+def test_a_server_that_is_stuck_is_not_waited_for(running: Settings) -> None:
+    """It takes connections and says nothing."""
+    server = psutil.Process(pids(running)["mariadb"])
+    server.suspend()
+    try:
+        assert "timed out" in str(health.mariadb(running))
+    finally:
+        server.resume()
+
+
+def test_a_port_with_another_program_behind_it_is_not_healthy(running: Settings) -> None:
+    """MariaDB is asked for a page."""
+    obstacle = health.airflow(running.model_copy(update={"airflow_port": running.mariadb_port}))
+    assert "speaks no HTTP" in str(obstacle)
+
+
 def test_everything_listens_on_this_machine_only(running: Settings) -> None:
     """No port is open to the network."""
     ours = {process.pid for process in stack.marked(running)}
