@@ -11,6 +11,7 @@ with DAG("enrich_stream", doc_md=__doc__, tags=["freshet"], schedule=None, max_a
         task_id="enrich",
         program="enrich_stream",
         pipeline="sales",
+        metered=True,
         retries=1_000_000,  # it is to run for ever: whatever ends it is followed by another start
         retry_delay=timedelta(seconds=5),
     )

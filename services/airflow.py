@@ -97,6 +97,8 @@ def connections(chosen: Settings) -> dict[str, str]:
     described = {f"warehouse_{account}": connection for account, connection in warehouse.items()}
     described["spark_default"] = {"conn_type": "spark", "host": chosen.spark_master}
     described["kafka_default"] = {"conn_type": "kafka", "extra": {"bootstrap.servers": chosen.kafka_bootstrap}}
+    metrics = {"conn_type": "http", "port": chosen.metrics_port, "password": chosen.secret("metrics_password")}
+    described["metrics_default"] = metrics
     return {f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name, connection in described.items()}
 
 

@@ -15,7 +15,7 @@ from services.settings import PREFIX
 if TYPE_CHECKING:
     from services.settings import Settings
 
-PORTS = ("kafka_port", "kafka_controller_port", "mariadb_port", "airflow_port")
+PORTS = ("kafka_port", "kafka_controller_port", "mariadb_port", "airflow_port", "metrics_port")
 FIRST, LAST = 1024, 65_535
 
 

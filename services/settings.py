@@ -56,11 +56,14 @@ class Settings(BaseSettings):
     spark_master: str = Field("local[2]", description="local[N], or the URL of a Spark master")
     spark_driver_host: str = Field("127.0.0.1", description="what Spark's driver listens on and executors find it by")
 
+    metrics_port: Port = Field(19100, description="where Prometheus finds the stream's counters, on 127.0.0.1")
+
     root_password: SecretStr = NOT_GIVEN
     owner_password: SecretStr = NOT_GIVEN
     loader_password: SecretStr = NOT_GIVEN
     reader_password: SecretStr = NOT_GIVEN
     checker_password: SecretStr = NOT_GIVEN
+    metrics_password: SecretStr = NOT_GIVEN
     airflow_password: SecretStr = NOT_GIVEN
     airflow_fernet_key: SecretStr = NOT_GIVEN
     airflow_jwt_secret: SecretStr = NOT_GIVEN

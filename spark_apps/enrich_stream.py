@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psutil
@@ -21,10 +22,13 @@ from pyspark.errors import StreamingQueryException
 
 from services.settings import SettingsError, settings
 from services.warehouse import login
+from spark_apps.batch_counters import BatchCounters
 from spark_apps.control import AlreadyRunningError, Lease
 from spark_apps.enrichment import Enricher
 from spark_apps.master import snapshots
 from spark_apps.messages import SPARK_SCHEMA
+from spark_apps.metrics_page import page
+from spark_apps.metrics_server import serve_metrics
 from spark_apps.pipeline import PipelineError, load_pipeline
 from spark_apps.session import create_session, kafka_options
 from spark_apps.tables import TableError, check_tables
@@ -68,15 +72,17 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     prepare(chosen, pipeline, stop)  # what cannot work at all is said before Spark starts
-    with Lease(login("loader", chosen), pipeline.name) as lease:
+    counters = BatchCounters(chosen, pipeline)
+    with Lease(login("loader", chosen), pipeline.name) as lease, serve_metrics(chosen, lambda: page(counters)):
         session = create_session(f"enrich_stream {pipeline.name}")
         pause = FIRST_PAUSE_SECONDS
         while not stop.is_set():
             started = time.monotonic()
             try:
-                query = prepare(chosen, pipeline, stop).start(session)
+                stream = prepare(chosen, pipeline, stop)
+                query = stream.start(session, counters)
                 print(f"enrich_stream: pipeline {pipeline.name!r} runs", flush=True)
-                watch(query, lease, stop)
+                watch(query, stream, lease, counters)
             except MAY_PASS as failure:
                 if stop.is_set():
                     break
@@ -84,19 +90,21 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                 pause = FIRST_PAUSE_SECONDS if ran_well else min(2 * pause, LONGEST_PAUSE_SECONDS)
                 print(f"enrich_stream: {first_line(failure)}; goes on in {pause:.0f} s", flush=True)
                 stop.wait(pause)
+        counters.look(stream.source)  # the last batch's row
         session.stop()
 
 
-def watch(query: StreamingQuery, lease: Lease, stop: threading.Event) -> None:
+def watch(query: StreamingQuery, stream: Stream, lease: Lease, counters: BatchCounters) -> None:
     """Wait until the query has ended; asked to stop, it ends between two batches.
 
     A query that waits for events is ended here, one that goes from batch to batch by its next batch (Stream.write).
     """
     try:
         while not query.awaitTermination(LOOK_SECONDS):
+            counters.look(stream.source)
             if lease.stop_requested() or is_orphan():
-                stop.set()
-            if stop.is_set() and not query.status["isTriggerActive"]:
+                stream.stop.set()
+            if stream.stop.is_set() and not query.status["isTriggerActive"]:
                 return
     finally:
         query.stop()
@@ -124,7 +132,7 @@ class Stream:
     marker: str
     stop: threading.Event
 
-    def start(self, session: SparkSession) -> StreamingQuery:
+    def start(self, session: SparkSession, counters: BatchCounters) -> StreamingQuery:
         """Start the query where its checkpoint says that the last one ended."""
         topic = self.pipeline.source.topic
         checkpoint = self.chosen.state / "checkpoints" / self.pipeline.name / str(self.source)
@@ -133,25 +141,28 @@ class Stream:
             .options(**kafka_options(self.chosen, topic))
             .option("kafka.max.poll.records", 20_000)
             .load()
-            .select("partition", "offset", "value")
-            .writeStream.foreachBatch(self.write)
+            .select("partition", "offset", "value", "timestamp")
+            .writeStream.foreachBatch(partial(self.write, counters))
             .option("checkpointLocation", str(checkpoint))
             .trigger(processingTime=TRIGGER)
             .start()
         )
 
-    def write(self, batch: DataFrame, _batch_id: int) -> None:
+    def write(self, counters: BatchCounters, batch: DataFrame, batch_id: int) -> None:
         """Enrich one batch, unless asked to stop; it joins with the newest snapshot that there is when it begins."""
         if self.stop.is_set():
             raise StopAskedError("asked to stop before this batch, which is the next start's first")
+        began = time.monotonic()
         with snapshots.hold(self.chosen.state / "snapshots" / self.pipeline.name) as snapshot:
-            enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker)
+            report = counters.begin(batch.sparkSession.sparkContext)
+            enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker, report)
             enriched = batch.mapInArrow(enricher, SPARK_SCHEMA)
             if self.pipeline.enriched.topic is None:
                 enriched.write.format("noop").mode("append").save()
             else:
                 target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
                 enriched.write.format("kafka").options(**target).save()
+        counters.end(self.source, batch_id, snapshot, time.monotonic() - began)
 
 
 def prepare(chosen: Settings, pipeline: Pipeline, stop: threading.Event) -> Stream:

@@ -18,9 +18,10 @@ from spark_apps.events import EventReader
 from spark_apps.expressions import compute_expression
 from spark_apps.joiner import borrowed_join
 from spark_apps.messages import messages
+from spark_apps.task_counts import Arrivals, TaskCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from services.warehouse import Connection
@@ -43,33 +44,51 @@ class Enricher:
         source: the number of the topic's incarnation.
         snapshot: the master data to join with.
         marker: a column of the master data that is never null: where it is, nothing matched.
+        report: takes what a task has counted when it is done.
     """
 
     pipeline: Pipeline
     source: int
     snapshot: Path
     marker: str
+    report: Callable[[TaskCounts], None]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Load what the events became, and yield the messages for the enriched topic."""
         reader = EventReader(self.pipeline.source.fields, self.pipeline.master.key)
         spans: dict[int, tuple[int, int]] = {}
+        counts, arrivals = TaskCounts(), Arrivals()
         with (
             connect(login("loader"), local_infile=True) as connection,
             borrowed_join(self.pipeline, reader.schema, self.snapshot) as join,
+            counts.of_join(join),
         ):
 
             def joined() -> Iterator[pa.RecordBatch]:
-                for batch in batches:
-                    _note_span(spans, batch)
-                    read = reader.read(batch["partition"], batch["offset"], batch["value"])
-                    self._load_rejected(connection, batch, read.rejected)
-                    yield from join.feed(read.events)
-                yield from join.finish()
+                for batch in counts.awaited(batches):
+                    with counts.timed("read"):
+                        _note_span(spans, batch)
+                        arrivals.note(batch["timestamp"])
+                        read = reader.read(batch["partition"], batch["offset"], batch["value"])
+                    with counts.timed("load"):
+                        self._load_rejected(connection, batch, read.rejected)
+                    counts.events += batch.num_rows
+                    counts.reject((reason for _, reason in read.rejected), self.pipeline.source.fields)
+                    with counts.timed("join"):
+                        rows = join.feed(read.events)
+                    yield from rows
+                with counts.timed("join"):
+                    rows = join.finish()
+                yield from rows
 
             for rows in _gathered(joined()):
-                yield from self._load(connection, rows)
-            self._conclude(connection, spans)
+                yield from self._load(connection, rows, counts)
+            with counts.timed("load"):
+                self._conclude(connection, spans)
+                connection.commit()
+        arrivals.count_latency(counts)
+        counts.measure_worker()
+        self.report(counts)
 
     def _conclude(self, connection: Connection, spans: dict[int, tuple[int, int]]) -> None:
         """Leave each event in one table only, and say how far was read.
@@ -88,20 +107,24 @@ class Enricher:
                 )
                 cursor.execute(_PROGRESS, (name, self.source, part, first, following))
 
-    def _load(self, connection: Connection, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _load(self, connection: Connection, rows: pa.Table, counts: TaskCounts) -> Iterator[pa.RecordBatch]:
         known = compute.is_valid(rows[self.marker])
         unmatched = rows.filter(compute.invert(known))
-        self._load_rows(connection, "unmatched", unmatched, list(self.pipeline.source.fields))
         matched = rows.filter(known) if unmatched.num_rows else rows
-        columns = self.pipeline.enriched.columns
-        self._load_rows(connection, "enriched", matched, columns)
+        columns, key = self.pipeline.enriched.columns, self.pipeline.master.key
+        with counts.timed("load"):
+            self._load_rows(connection, "unmatched", unmatched, list(self.pipeline.source.fields))
+            self._load_rows(connection, "enriched", matched, columns)
+        counts.enriched += matched.num_rows
+        counts.unmatched += unmatched.num_rows
+        counts.without_key += unmatched.num_rows - unmatched.select(key).drop_null().num_rows
         if self.pipeline.enriched.topic and matched.num_rows:
-            flat = {name: matched[name].combine_chunks() for name in matched.column_names}
-            for name, expression in self.pipeline.enriched.computed.items():
-                flat[name] = compute_expression(expression, flat)
-            key = self.pipeline.master.key
-            shown = [*(name for name in key if name not in columns), *columns, *self.pipeline.enriched.computed]
-            yield messages(self.source, key, shown, pa.table(flat))
+            with counts.timed("messages"):
+                flat = {name: matched[name].combine_chunks() for name in matched.column_names}
+                for name, expression in self.pipeline.enriched.computed.items():
+                    flat[name] = compute_expression(expression, flat)
+                shown = [*(name for name in key if name not in columns), *columns, *self.pipeline.enriched.computed]
+                yield messages(self.source, key, shown, pa.table(flat))
 
     def _load_rows(self, connection: Connection, kind: str, rows: pa.Table, columns: list[str]) -> None:
         source = pa.repeat(pa.scalar(self.source), rows.num_rows)

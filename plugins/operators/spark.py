@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook
 
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook, secret_variables
@@ -34,7 +35,7 @@ class ApplicationKilledError(Exception):
 class SparkApplicationOperator(SparkSubmitOperator):
     """Submits one of the programs in spark_apps/ for a pipeline; `short` says that it runs for seconds only.
 
-    `options` are more of the program's own, such as {"minutes": "60"}.
+    `options` are more of the program's own, such as {"minutes": "60"}; `metered` says that it serves metrics.
 
     The warehouse's password and the addresses come from Airflow's connections and go to the application by its
     environment. They are read when the task runs, so they are in no command line, template or log.
@@ -46,6 +47,7 @@ class SparkApplicationOperator(SparkSubmitOperator):
         program: str,
         pipeline: str,
         short: bool = False,
+        metered: bool = False,
         options: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -58,6 +60,7 @@ class SparkApplicationOperator(SparkSubmitOperator):
             conf={"spark.driver.extraJavaOptions": f"{java_options()} {QUICK_START if short else ''}".strip()},
             **kwargs,
         )
+        self._metered = metered
         self._killed = False
 
     def execute(self, context: Context) -> None:
@@ -83,6 +86,9 @@ class SparkApplicationOperator(SparkSubmitOperator):
             "LOADER_PASSWORD": loader.password,
             "ASKED_BY": str(os.getpid()),  # were this process killed, the application would see it and stop
         }
+        if self._metered:
+            metrics = BaseHook.get_connection("metrics_default")
+            addresses |= {"METRICS_PORT": str(metrics.port), "METRICS_PASSWORD": metrics.password or ""}
         self.jars = ",".join(sorted(map(str, (settings().jars / "spark").glob("*.jar"))))
         hook = super()._get_hook()
         given = {PREFIX + name: value for name, value in addresses.items()}

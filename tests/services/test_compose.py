@@ -46,6 +46,7 @@ FINE_AS_THEY_ARE = {  # settings whose default holds in a container too; every o
     "airflow_parallelism",
     "airflow_port",
     "database",
+    "metrics_port",
     "kafka_controller_port",  # of the broker that one machine runs; the container's broker has its own variables
     "mariadbd",
 }
@@ -310,7 +311,12 @@ def test_only_who_speaks_to_the_warehouse_has_its_passwords(inside: Callable[...
     assert secrets_of("warehouse-accounts") == {"root_password", *accounts}
     assert secrets_of("spark-worker") == {"loader_password"}
     assert secrets_of("spark-master") == set()
-    assert secrets_of("airflow-scheduler") == {"airflow_fernet_key", "airflow_jwt_secret", *accounts}
+    assert secrets_of("airflow-scheduler") == {
+        "airflow_fernet_key",
+        "airflow_jwt_secret",
+        "metrics_password",
+        *accounts,
+    }
     assert login("loader", inside("spark-worker")).host == "mariadb"
     assert {name for name in SERVICES if "root_password" in secrets_of(name)} == {"warehouse-accounts"}
 

@@ -25,7 +25,7 @@ def taken() -> Iterator[int]:
             listener.bind(("127.0.0.1", 0))
             listener.listen()
             port: int = listener.getsockname()[1]
-            if all(is_free(port + step) for step in range(1, 5)):
+            if all(is_free(port + step) for step in range(1, 6)):
                 yield port
                 return
 
@@ -37,13 +37,13 @@ def chosen(*ports: int) -> Settings:
 
 def test_free_ports_that_differ_will_do(taken: int) -> None:
     """Nothing is raised."""
-    check_ports(chosen(taken + 1, taken + 2, taken + 3, taken + 4))
+    check_ports(chosen(taken + 1, taken + 2, taken + 3, taken + 4, taken + 5))
 
 
 def test_a_port_in_use_is_named_with_its_program_and_a_port_that_is_nobodys(taken: int) -> None:
     """The one behind it is another service's, so the next is proposed."""
     with pytest.raises(Unfit) as caught:
-        check_ports(chosen(taken, taken + 1, taken + 3, taken + 4))
+        check_ports(chosen(taken, taken + 1, taken + 3, taken + 4, taken + 5))
     message = str(caught.value)
     assert re.search(rf"port {taken} \(FRESHET_KAFKA_PORT\) is taken by \S.* \(process {os.getpid()}\)", message)
     assert message.endswith(f"FRESHET_KAFKA_PORT={taken + 2} make demo")
@@ -52,7 +52,7 @@ def test_a_port_in_use_is_named_with_its_program_and_a_port_that_is_nobodys(take
 def test_two_services_on_one_port_are_named_with_a_port_that_is_nobodys(taken: int) -> None:
     """Both settings are in the message."""
     with pytest.raises(Unfit) as caught:
-        check_ports(chosen(taken + 1, taken + 1, taken + 2, taken + 4))
+        check_ports(chosen(taken + 1, taken + 1, taken + 2, taken + 4, taken + 5))
     message = str(caught.value)
     assert f"FRESHET_KAFKA_PORT and FRESHET_KAFKA_CONTROLLER_PORT are both {taken + 1}." in message
     assert message.endswith(f"FRESHET_KAFKA_PORT={taken + 3} make demo")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state folder with secrets, and no setting from outside."""
-    for name in ("KAFKA_PORT", "KAFKA_CONTROLLER_PORT", "MARIADB_PORT", "AIRFLOW_PORT"):
+    for name in ("KAFKA_PORT", "KAFKA_CONTROLLER_PORT", "MARIADB_PORT", "AIRFLOW_PORT", "METRICS_PORT"):
         monkeypatch.delenv(f"FRESHET_{name}", raising=False)
     monkeypatch.setenv("FRESHET_STATE", str(tmp_path))
     ensure_secrets(tmp_path / "secrets.env")

@@ -1,0 +1,54 @@
+"""How many events of a topic nobody has read yet."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from kafka import KafkaConsumer, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PATIENCE_MS = 3000  # who asks has a stop flag to look at
+
+
+class Lag:
+    """Asks the broker where a topic ends; the connection stays from one question to the next."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._consumer: KafkaConsumer | None = None
+
+    def behind(self, next_offsets: Mapping[int, int]) -> int:
+        """Count the events from each partition's next offset to its end; a partition without one is all unread.
+
+        Raises:
+            KafkaError: the broker does not answer.
+        """
+        try:
+            return self._ask(next_offsets)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let the broker go."""
+        if self._consumer is not None:
+            with closing(self._consumer):
+                self._consumer = None
+
+    def _ask(self, next_offsets: Mapping[int, int]) -> int:
+        if self._consumer is None:
+            self._consumer = KafkaConsumer(
+                bootstrap_servers=self._bootstrap,
+                group_id=None,
+                enable_auto_commit=False,
+                bootstrap_timeout_ms=PATIENCE_MS,
+            )
+        parts = [TopicPartition(self._topic, part) for part in self._consumer.partitions_for_topic(self._topic) or ()]
+        ends = self._consumer.end_offsets(parts, PATIENCE_MS)
+        unread = [part for part in parts if part.partition not in next_offsets]
+        begins = self._consumer.beginning_offsets(unread, PATIENCE_MS) if unread else {}
+        return sum(end - begins.get(part, next_offsets.get(part.partition, 0)) for part, end in ends.items())

@@ -1,0 +1,187 @@
+"""What is counted is what happened: in the table, and on the page that Prometheus reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from services.settings import ROOT
+from services.warehouse import login
+from spark_apps.events import EventReader
+from spark_apps.lag import Lag
+from spark_apps.master.catalogue import load_catalogue
+from spark_apps.master.publish import publish
+from spark_apps.master.ranking import build_ranking
+from spark_apps.master.tables import prepare
+from spark_apps.metrics_server import PATH, USER
+from spark_apps.pipeline import load_pipeline
+from spark_apps.tables import create_tables
+from spark_apps.task_counts import TaskCounts, kind_of
+from spark_apps.topics import create_topics
+from tests.spark_apps.application import PIPELINES, SECONDS, Application, sale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.settings import Settings
+
+PRODUCTS = 2000
+KNOWN = 600
+BAD = [
+    b"garbage",
+    None,
+    b"",
+    b"[]",
+    b"\xff\xfe",
+    b'{"a": 1, "a": 2}',
+    b"{}",
+    b"{",
+    sale(0).replace(b'"quantity": 1', b'"quantity": -1'),
+]
+BAD_KINDS = {
+    "not JSON": 2,
+    "no value": 1,
+    "an empty value": 1,
+    "not a JSON object": 1,
+    "not UTF-8": 1,
+    "another field there twice": 1,
+    "event_id: missing": 1,
+    "quantity: must be a whole number of 0 to 4294967295": 1,
+}
+
+
+def test_counts_of_tasks_add_up() -> None:
+    """Numbers and kinds are added; of memory and of the longest wait the most counts."""
+    one = TaskCounts(3, rejected=Counter(a=1), seconds=Counter({"read": 1}), latency_most=2.0, worker_bytes=7)
+    one += TaskCounts(4, rejected=Counter(a=1, b=2), seconds=Counter({"load": 2}), latency_most=1.0, worker_bytes=9)
+    assert one == TaskCounts(
+        7, rejected=Counter(a=2, b=2), seconds=Counter({"read": 1, "load": 2}), latency_most=2.0, worker_bytes=9
+    )
+
+
+def test_kinds_of_reasons_are_few_whatever_events_say() -> None:
+    """A hostile producer cannot make a new label with every event: neither values nor names get in."""
+    fields = {"quantity": "uint32"}
+    hostile = [json.dumps({"quantity": f"x{i}"}).encode() for i in range(50)]
+    hostile += [f'{{"name{i}": 1, "name{i}": 2}}'.encode() for i in range(50)]
+    hostile += [b'{"quantity": ' + b"[" * i for i in range(50)]
+    reader = EventReader(fields, ())
+    count = len(hostile)
+    read = reader.read(pa.nulls(count, pa.int32()).fill_null(0), pa.array(range(count)), pa.array(hostile))
+    assert len(read.rejected) == count
+    assert len({reason for _, reason in read.rejected}) > 100
+    assert {kind_of(reason, fields) for _, reason in read.rejected} == {
+        "quantity: must be a whole number of 0 to 4294967295",
+        "another field there twice",
+        "not JSON",
+    }
+
+
+def test_every_column_is_explained() -> None:
+    """The schema is documented: what the table has is in docs/counters.md."""
+    (table,) = re.findall(
+        r"batch_counters \((.*?)\n\)", (ROOT / "sql" / "0005-batch-counters.sql").read_text(), re.DOTALL
+    )
+    columns = set(re.findall(r"^    ([a-z_]+) ", table, re.MULTILINE))
+    rows = [line for line in (ROOT / "docs" / "counters.md").read_text().splitlines() if line.startswith("| `")]
+    assert columns == {name for row in rows for name in re.findall(r"`([a-z_]+)`", row.split("|")[1])}
+
+
+@pytest.fixture(scope="module")
+def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """The application on a pipeline of its own; ended after the tests."""
+    owner = login("owner", migrated)
+    load_catalogue(owner, PRODUCTS)
+    pipeline = load_pipeline("counted", PIPELINES)
+    create_topics(migrated.kafka_bootstrap, pipeline)
+    create_tables(owner, pipeline)
+    prepare(owner, pipeline.master)
+    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.state / "snapshots" / "counted")
+    made = Application(migrated, pipeline, tmp_path_factory.mktemp("counted"))
+    made.start()
+    yield made
+    if not made.ended:
+        made.kill()
+
+
+@pytest.mark.integration
+def test_the_table_and_the_page_say_what_happened(application: Application) -> None:
+    """Known, unknown and unreadable events and some without a key, exactly counted by both; then nothing waits."""
+    application.send_sales(KNOWN)
+    unknown = json.loads(sale(0)) | {"product_id": 10**9}
+    keyless = json.loads(sale(0)) | {"product_id": None}
+    application.send(*[json.dumps(unknown).encode()] * 4, *[json.dumps(keyless).encode()] * 3, *BAD)
+    application.wait_until_caught_up()
+    sent = KNOWN + 7 + len(BAD)
+    application.wait(lambda: None if counted(application)["events"] == sent else "rows are missing", "counters")
+
+    row = counted(application)
+    assert (row["enriched"], row["unmatched"], row["rejected"]) == (KNOWN, 7, len(BAD))
+    assert (row["absent"], row["without_key"]) == (4, 3)
+    assert row["cache_hits"] + row["not_cached"] == KNOWN
+    assert 0 < row["pages_read"] <= row["not_cached"] + row["absent"]
+    kinds: Counter[str] = Counter()
+    for (text,) in application.rows("SELECT rejected_by_reason FROM batch_counters WHERE pipeline = 'counted'"):
+        kinds.update(json.loads(str(text)))
+    assert kinds == BAD_KINDS
+
+    newest = {name: float(str(value)) for name, value in zip(COLUMNS, application.rows(NEWEST)[0], strict=True)}
+    assert newest["snapshot_version"] == 1
+    assert newest["lag"] == 0
+    assert 0 < newest["latency_mean_seconds"] <= newest["latency_most_seconds"] < SECONDS
+    assert 16 * 2**20 < newest["worker_bytes"] < 2**30
+    assert all(newest[f"{phase}_seconds"] > 0 for phase in ("source", "read", "join", "load"))
+
+    page = scraped(application)
+    told = {name: page[f'freshet_{name}_total{{pipeline="counted"}}'] for name in ("events", "enriched", "absent")}
+    assert told == {"events": sent, "enriched": KNOWN, "absent": 4}
+    label = 'pipeline="counted",reason="not JSON"'
+    assert page[f"freshet_rejected_total{{{label}}}"] == BAD_KINDS["not JSON"]
+    assert page['freshet_lag_events{pipeline="counted"}'] == 0
+
+
+@pytest.mark.integration
+def test_a_stream_that_is_behind_says_by_how_much(application: Application) -> None:
+    """While nobody reads: the broker's end less what `progress` says."""
+    lag = Lag(application.running.kafka_bootstrap, "counted")
+    rows = application.rows("SELECT kafka_partition, next_offset FROM progress WHERE pipeline = 'counted'")
+    read = {int(str(part)): int(str(offset)) for part, offset in rows}
+    assert lag.behind(read) == 0
+    assert lag.behind({part: offset - 2 for part, offset in read.items()}) == 2 * len(read)
+    assert lag.behind({}) == sum(read.values())
+    lag.close()
+
+
+SUMS = (
+    "events", "enriched", "unmatched", "rejected", "cache_hits", "not_cached", "absent", "without_key", "pages_read",
+)  # fmt: skip
+COLUMNS = (
+    "snapshot_version", "lag", "latency_mean_seconds", "latency_most_seconds", "worker_bytes",
+    "source_seconds", "read_seconds", "join_seconds", "load_seconds",
+)  # fmt: skip
+NEWEST = f"SELECT {', '.join(COLUMNS)} FROM batch_counters WHERE pipeline = 'counted' ORDER BY id DESC LIMIT 1"
+
+
+def counted(application: Application) -> dict[str, int]:
+    """All rows of the pipeline together."""
+    sums = ", ".join(f"COALESCE(SUM({name}), 0)" for name in SUMS)
+    (row,) = application.rows(f"SELECT {sums} FROM batch_counters WHERE pipeline = 'counted'")
+    return {name: int(str(value)) for name, value in zip(SUMS, row, strict=True)}
+
+
+def scraped(application: Application) -> dict[str, float]:
+    """What Prometheus would read: each sample's name and labels, and its value."""
+    chosen = application.running
+    address = f"http://127.0.0.1:{chosen.metrics_port}{PATH}"
+    answer = httpx.get(address, auth=(USER, chosen.secret("metrics_password")))
+    assert answer.status_code == 200
+    samples = [line for line in answer.text.splitlines() if not line.startswith("#")]
+    parts = [re.fullmatch(r"(freshet_\w+\{.*\}) (\S+)", sample) for sample in samples]
+    assert all(parts), samples
+    return {part[1]: float(part[2]) for part in parts if part}
