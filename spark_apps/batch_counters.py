@@ -16,7 +16,9 @@ import pymysql
 from kafka.errors import KafkaError
 
 from services.warehouse import connect, login
+from spark_apps.events import EventReader
 from spark_apps.lag import Lag
+from spark_apps.shedding import Waiting, waiting
 from spark_apps.task_counts import PHASES, AddCounts, TaskCounts
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class BatchCounters:
         batches: how many there were.
         newest: the newest batch's row, None before there is one.
         lag: how many events of the topic wait, None when that cannot be known now.
+        shed: what waits in the shed store.
     """
 
     def __init__(self, chosen: Settings, pipeline: Pipeline) -> None:
@@ -51,6 +54,8 @@ class BatchCounters:
         self.batches = 0
         self.newest: Row | None = None
         self.lag: int | None = None
+        self.shed = Waiting()
+        self._schema = EventReader(pipeline.source.fields, pipeline.master.key).schema
         self._tasks: Accumulator[TaskCounts] | None = None
         self._rows: deque[Row] = deque(maxlen=MOST_WAITING)
         self._loader = login("loader", chosen)
@@ -64,8 +69,8 @@ class BatchCounters:
         self._tasks.value = TaskCounts()
         return self._tasks.add
 
-    def end(self, source: int, batch: int, snapshot: Snapshot, seconds: float) -> None:
-        """Take in what the batch's tasks have counted."""
+    def end(self, source: int, batch: int | None, snapshot: Snapshot, seconds: float) -> TaskCounts:
+        """Take in what the batch's tasks have counted, and return it."""
         counts = TaskCounts() if self._tasks is None else self._tasks.value
         now = datetime.now(UTC)
         row = {
@@ -84,6 +89,8 @@ class BatchCounters:
             "absent": counts.absent,
             "without_key": counts.without_key,
             "pages_read": counts.pages_read,
+            "shed": counts.shed,
+            "taken_back": counts.taken_back,
             **{f"{phase}_seconds": counts.seconds[phase] for phase in PHASES},
             "latency_mean_seconds": counts.latency_total / counts.events if counts.events else None,
             "latency_most_seconds": counts.latency_most if counts.events else None,
@@ -96,6 +103,7 @@ class BatchCounters:
             self.totals += counts
             self.newest = row
             self._rows.append(row)
+        return counts
 
     def look(self, source: int) -> None:
         """Find out how far the stream is behind, and write the rows that wait.
@@ -104,6 +112,7 @@ class BatchCounters:
         """
         try:
             with connect(self._loader) as connection:
+                self.shed = waiting(connection, self.pipeline.name, self._schema)
                 self.lag = None
                 self.lag = self._lag.behind(_next_offsets(connection, self.pipeline.name, source))
                 self._write(connection)
@@ -114,10 +123,12 @@ class BatchCounters:
         rows = list(self._rows)
         if not rows:
             return
-        columns = [*rows[0], "lag"]
+        columns = [*rows[0], "lag", "shed_waiting", "shed_oldest_seconds"]
         statement = f"INSERT INTO batch_counters ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"  # noqa: S608  # our own names
         with connection.cursor() as cursor:
-            cursor.executemany(statement, [[*row.values(), self.lag] for row in rows])
+            cursor.executemany(
+                statement, [[*row.values(), self.lag, self.shed.events, self.shed.oldest_seconds] for row in rows]
+            )
             cursor.execute(
                 "DELETE FROM batch_counters WHERE pipeline = %s AND finished_at < UTC_TIMESTAMP() - INTERVAL %s DAY",
                 (self.pipeline.name, KEPT_DAYS),

@@ -11,17 +11,20 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import psutil
 import pymysql
 from kafka.errors import KafkaError
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from services.settings import SettingsError, settings
-from services.warehouse import login
+from services.warehouse import connect, login
+from spark_apps import shedding
 from spark_apps.batch_counters import BatchCounters
 from spark_apps.control import AlreadyRunningError, Lease
 from spark_apps.enrichment import Enricher
@@ -35,6 +38,8 @@ from spark_apps.tables import TableError, check_tables
 from spark_apps.topics import TopicError, source_number
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -45,7 +50,7 @@ ASKED_BY = "FRESHET_ASKED_BY"  # the process on whose behalf this runs; without 
 TRIGGER = "1 second"
 LOOK_SECONDS = 1
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
-MAY_PASS = (StreamingQueryException, pymysql.MySQLError, KafkaError)
+MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, KafkaError)
 CANNOT_START = (
     SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError,
     pymysql.MySQLError, KafkaError,
@@ -82,7 +87,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                 stream = prepare(chosen, pipeline, stop)
                 query = stream.start(session, counters)
                 print(f"enrich_stream: pipeline {pipeline.name!r} runs", flush=True)
-                watch(query, stream, lease, counters)
+                watch(query, stream, lease, counters, session)
             except MAY_PASS as failure:
                 if stop.is_set():
                     break
@@ -94,18 +99,22 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
         session.stop()
 
 
-def watch(query: StreamingQuery, stream: Stream, lease: Lease, counters: BatchCounters) -> None:
+def watch(query: StreamingQuery, stream: Stream, lease: Lease, counters: BatchCounters, session: SparkSession) -> None:
     """Wait until the query has ended; asked to stop, it ends between two batches.
 
     A query that waits for events is ended here, one that goes from batch to batch by its next batch (Stream.write).
+    Between batches, events that were shed are taken back.
     """
     try:
         while not query.awaitTermination(LOOK_SECONDS):
             counters.look(stream.source)
             if lease.stop_requested() or is_orphan():
                 stream.stop.set()
-            if stream.stop.is_set() and not query.status["isTriggerActive"]:
+            waits = not query.status["isTriggerActive"]
+            if stream.stop.is_set() and waits:
                 return
+            if waits and counters.shed.segments:
+                stream.take_back(counters, session)
     finally:
         query.stop()
 
@@ -131,9 +140,12 @@ class Stream:
     source: int
     marker: str
     stop: threading.Event
+    one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, session: SparkSession, counters: BatchCounters) -> StreamingQuery:
         """Start the query where its checkpoint says that the last one ended."""
+        with connect(login("loader", self.chosen)) as connection:
+            shedding.sweep(connection, self.sheds, self.pipeline.name)
         topic = self.pipeline.source.topic
         checkpoint = self.chosen.state / "checkpoints" / self.pipeline.name / str(self.source)
         return (
@@ -149,20 +161,39 @@ class Stream:
         )
 
     def write(self, counters: BatchCounters, batch: DataFrame, batch_id: int) -> None:
-        """Enrich one batch, unless asked to stop; it joins with the newest snapshot that there is when it begins."""
+        """Enrich one batch, unless asked to stop."""
         if self.stop.is_set():
             raise StopAskedError("asked to stop before this batch, which is the next start's first")
-        began = time.monotonic()
-        with snapshots.hold(self.chosen.state / "snapshots" / self.pipeline.name) as snapshot:
+        self.enrich(counters, batch, batch_id)
+
+    def take_back(self, counters: BatchCounters, session: SparkSession) -> None:
+        """Use the time while nothing comes: a batch without events has all of it for those that were shed."""
+        tasks = session.sparkContext.defaultParallelism
+        nothing = session.range(0, tasks, numPartitions=tasks).where("id < 0")
+        self.enrich(counters, nothing, None)
+
+    def enrich(self, counters: BatchCounters, batch: DataFrame, batch_id: int | None) -> None:
+        """Enrich one batch; it joins with the newest snapshot that there is when it begins."""
+        with self.one_at_a_time, snapshots.hold(self.chosen.state / "snapshots" / self.pipeline.name) as snapshot:
+            began = time.monotonic()
             report = counters.begin(batch.sparkSession.sparkContext)
-            enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker, report)
+            job = uuid.uuid4().hex if counters.shed.segments else None
+            enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker, self.sheds, job, report)
             enriched = batch.mapInArrow(enricher, SPARK_SCHEMA)
             if self.pipeline.enriched.topic is None:
                 enriched.write.format("noop").mode("append").save()
             else:
                 target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
                 enriched.write.format("kafka").options(**target).save()
-        counters.end(self.source, batch_id, snapshot, time.monotonic() - began)
+            counts = counters.end(self.source, batch_id, snapshot, time.monotonic() - began)
+        if counts.taken_segments:
+            with connect(login("loader", self.chosen)) as connection:
+                shedding.forget(connection, self.sheds, counts.taken_segments)
+
+    @property
+    def sheds(self) -> Path:
+        """The folder of the pipeline's shed events."""
+        return self.chosen.state / "shed" / self.pipeline.name
 
 
 def prepare(chosen: Settings, pipeline: Pipeline, stop: threading.Event) -> Stream:

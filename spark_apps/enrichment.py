@@ -1,38 +1,41 @@
-"""What a task does with its share of a batch: read the events, join them with the master data, load what they became.
+"""What a task does with its share of a batch: read the events, join them with the master data, land what they became.
 
-It runs in Spark's Python workers, on Arrow batches. All that a task writes is one transaction, and every row's primary
-key is its event's position: a task that is done twice, or half and then again, leaves what doing it once would.
+It runs in Spark's Python workers, on Arrow batches. All that a task writes of its share is one transaction, and every
+row's primary key is its event's position: a task that is done twice, or half and then again, leaves what doing it once
+would. A pipeline may limit a batch's time: what waits for its page then is shed, and when time is left, events that
+were shed are taken back, segment by segment, each in a transaction of its own.
 """
 
 from __future__ import annotations
 
+import math
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow import compute
 
-from services.warehouse import connect, login
-from spark_apps.bulk_load import load
+from spark_apps import shedding
+from spark_apps.bulk_load import loading
 from spark_apps.events import EventReader
-from spark_apps.expressions import compute_expression
 from spark_apps.joiner import borrowed_join
-from spark_apps.messages import messages
+from spark_apps.landing import Landing, Spans, widen
+from spark_apps.semistream.joins.timed_chybridjoin import TimedCHybridJoin
 from spark_apps.task_counts import Arrivals, TaskCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from services.warehouse import Connection
     from spark_apps.pipeline import Pipeline
+    from spark_apps.semistream.joins.semi_stream_join import SemiStreamJoin
 
 ROWS_A_LOAD = 50_000
-_PROGRESS = """
-    INSERT INTO progress (pipeline, source, kafka_partition, first_offset, next_offset) VALUES (%s, %s, %s, %s, %s)
-    ON DUPLICATE KEY UPDATE first_offset = LEAST(first_offset, VALUES(first_offset)),
-                            next_offset = GREATEST(next_offset, VALUES(next_offset))
-"""
+UNLIMITED_TAKES_SECONDS = 1.0  # for events that were shed when their pipeline still had a limit
+LEAST_SHARE = 0.1  # of a batch's time: with less left no segment is taken
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Enricher:
         source: the number of the topic's incarnation.
         snapshot: the master data to join with.
         marker: a column of the master data that is never null: where it is, nothing matched.
+        sheds: the folder of the pipeline's shed events.
+        job: names the batch's job in the rows of segments that it takes back; None to take none.
         report: takes what a task has counted when it is done.
     """
 
@@ -51,106 +56,115 @@ class Enricher:
     source: int
     snapshot: Path
     marker: str
+    sheds: Path
+    job: str | None
     report: Callable[[TaskCounts], None]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Load what the events became, and yield the messages for the enriched topic."""
+        """Land what the events became, and yield the messages for the enriched topic."""
+        counts = TaskCounts()
         reader = EventReader(self.pipeline.source.fields, self.pipeline.master.key)
-        spans: dict[int, tuple[int, int]] = {}
-        counts, arrivals = TaskCounts(), Arrivals()
-        with (
-            connect(login("loader"), local_infile=True) as connection,
-            borrowed_join(self.pipeline, reader.schema, self.snapshot) as join,
-            counts.of_join(join),
-        ):
-
-            def joined() -> Iterator[pa.RecordBatch]:
-                for batch in counts.awaited(batches):
-                    with counts.timed("read"):
-                        _note_span(spans, batch)
-                        arrivals.note(batch["timestamp"])
-                        read = reader.read(batch["partition"], batch["offset"], batch["value"])
-                    with counts.timed("load"):
-                        self._load_rejected(connection, batch, read.rejected)
-                    counts.events += batch.num_rows
-                    counts.reject((reason for _, reason in read.rejected), self.pipeline.source.fields)
-                    with counts.timed("join"):
-                        rows = join.feed(read.events)
-                    yield from rows
-                with counts.timed("join"):
-                    rows = join.finish()
-                yield from rows
-
-            for rows in _gathered(joined()):
-                yield from self._load(connection, rows, counts)
-            with counts.timed("load"):
-                self._conclude(connection, spans)
-                connection.commit()
-        arrivals.count_latency(counts)
+        with borrowed_join(self.pipeline, reader.schema, self.snapshot) as join, counts.of_join(join):
+            began = time.monotonic()
+            limit = self.pipeline.batch_seconds
+            yield from self._enrich(batches, reader, _Work(join, counts, began + (limit or math.inf)))
+            if self.job is not None:
+                since = began if counts.events else time.monotonic()
+                work = _Work(join, counts, since + (limit or UNLIMITED_TAKES_SECONDS))
+                while work.seconds_left > LEAST_SHARE * (work.deadline - since):
+                    if not (yield from self._take_back(self.job, work)):
+                        break
         counts.measure_worker()
         self.report(counts)
 
-    def _conclude(self, connection: Connection, spans: dict[int, tuple[int, int]]) -> None:
-        """Leave each event in one table only, and say how far was read.
+    def _enrich(self, batches: Iterable[pa.RecordBatch], reader: EventReader, work: _Work) -> Iterator[pa.RecordBatch]:
+        """Land the task's share of the batch."""
+        spans: Spans = {}
+        arrivals = Arrivals()
+        counts = work.counts
 
-        A batch that is done again may meet newer master data: what matches now and did not then is enriched, what was
-        enriched once stays so.
-        """
-        name = self.pipeline.name
-        with connection.cursor() as cursor:
-            for part, (first, following) in spans.items():
-                cursor.execute(
-                    f"DELETE u FROM {name}_unmatched AS u JOIN {name}_enriched AS e "  # our own names
-                    "USING (source, kafka_partition, kafka_offset) "
-                    "WHERE u.source = %s AND u.kafka_partition = %s AND u.kafka_offset BETWEEN %s AND %s",
-                    (self.source, part, first, following - 1),
-                )
-                cursor.execute(_PROGRESS, (name, self.source, part, first, following))
+        def readable() -> Iterator[pa.RecordBatch]:
+            for batch in counts.awaited(batches):
+                with counts.timed("read"):
+                    widen(spans, batch["partition"], batch["offset"])
+                    arrivals.note(batch["timestamp"])
+                    read = reader.read(batch["partition"], batch["offset"], batch["value"])
+                counts.events += batch.num_rows
+                landing.reject(batch, read.rejected)
+                yield read.events
 
-    def _load(self, connection: Connection, rows: pa.Table, counts: TaskCounts) -> Iterator[pa.RecordBatch]:
-        known = compute.is_valid(rows[self.marker])
-        unmatched = rows.filter(compute.invert(known))
-        matched = rows.filter(known) if unmatched.num_rows else rows
-        columns, key = self.pipeline.enriched.columns, self.pipeline.master.key
-        with counts.timed("load"):
-            self._load_rows(connection, "unmatched", unmatched, list(self.pipeline.source.fields))
-            self._load_rows(connection, "enriched", matched, columns)
-        counts.enriched += matched.num_rows
-        counts.unmatched += unmatched.num_rows
-        counts.without_key += unmatched.num_rows - unmatched.select(key).drop_null().num_rows
-        if self.pipeline.enriched.topic and matched.num_rows:
-            with counts.timed("messages"):
-                flat = {name: matched[name].combine_chunks() for name in matched.column_names}
-                for name, expression in self.pipeline.enriched.computed.items():
-                    flat[name] = compute_expression(expression, flat)
-                shown = [*(name for name in key if name not in columns), *columns, *self.pipeline.enriched.computed]
-                yield messages(self.source, key, shown, pa.table(flat))
+        with (
+            loading() as connection,
+            self._landing(connection, self.source, work, lambda: arrivals.first) as landing,
+        ):
+            for rows in work.joined(readable()):
+                yield from landing.land(rows)
+            landing.settle(spans)
+            landing.advance(spans)
+            with counts.timed("load"):
+                connection.commit()
+        arrivals.count_latency(counts)
 
-    def _load_rows(self, connection: Connection, kind: str, rows: pa.Table, columns: list[str]) -> None:
-        source = pa.repeat(pa.scalar(self.source), rows.num_rows)
-        placed = rows.select(["kafka_partition", "kafka_offset", *columns]).add_column(0, "source", source)
-        load(connection, f"{self.pipeline.name}_{kind}", placed)
+    def _take_back(self, job: str, work: _Work) -> Generator[pa.RecordBatch, None, bool]:
+        """Land the events of a segment as far as there is time for them, and tell whether there was a segment."""
+        spans: Spans = {}
+        with loading() as connection:
+            segment = shedding.take(connection, self.pipeline.name, work.join.stream, job)
+            if segment is None:
+                return False
+            events = segment.read(self.sheds, work.join.stream)
+            widen(spans, events["kafka_partition"], events["kafka_offset"])
+            with self._landing(connection, segment.source, work, lambda: segment.oldest_at) as landing:
+                for rows in work.joined([events]):
+                    yield from landing.land(rows)
+                landing.settle(spans)
+                with work.counts.timed("load"):
+                    connection.commit()
+        work.counts.taken_back += events.num_rows
+        work.counts.taken_segments.append(segment.number)
+        return True
 
-    def _load_rejected(self, connection: Connection, batch: pa.RecordBatch, rejected: list[tuple[int, str]]) -> None:
-        rows = [
-            (self.source, batch["partition"][i].as_py(), batch["offset"][i].as_py(), reason, batch["value"][i].as_py())
-            for i, reason in rejected
-        ]
-        statement = (
-            f"INSERT INTO {self.pipeline.name}_rejected (source, kafka_partition, kafka_offset, reason, event) "  # noqa: S608
-            "VALUES (%s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE source = VALUES(source)"
-        )
-        with connection.cursor() as cursor:
-            cursor.executemany(statement, rows)
+    @contextmanager
+    def _landing(
+        self, connection: Connection, source: int, work: _Work, oldest: Callable[[], datetime]
+    ) -> Iterator[Landing]:
+        """Land events of a source up to the deadline; what is shed then is written down in the same transaction."""
+        landing = Landing(connection, self.pipeline, source, self.marker, work.counts)
+
+        def register(file: str, events: pa.RecordBatch) -> None:
+            landing.put_off(file, events, oldest())
+
+        with shedding.TaskShedder(self.sheds, work.join.stream, register) as shedder:
+            if isinstance(work.join, TimedCHybridJoin):
+                work.join.limit(work.deadline, shedder.shed)
+            yield landing
 
 
-def _note_span(spans: dict[int, tuple[int, int]], batch: pa.RecordBatch) -> None:
-    """Widen what is known of each Kafka partition's first and next offset."""
-    found = pa.table(batch.select(["partition", "offset"]).columns, ["partition", "offset"]).group_by("partition")
-    for row in found.aggregate([("offset", "min"), ("offset", "max")]).to_pylist():
-        first, following = row["offset_min"], row["offset_max"] + 1
-        known = spans.get(row["partition"], (first, following))
-        spans[row["partition"]] = (min(known[0], first), max(known[1], following))
+@dataclass(frozen=True)
+class _Work:
+    """What a task works with: its join, what it counts, and the time up to which it reads pages."""
+
+    join: SemiStreamJoin
+    counts: TaskCounts
+    deadline: float
+
+    @property
+    def seconds_left(self) -> float:
+        """How far the deadline is."""
+        return self.deadline - time.monotonic()
+
+    def joined(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Join events until none waits, in tables that are large enough for one load."""
+        return _gathered(self._join(events))
+
+    def _join(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in events:
+            with self.counts.timed("join"):
+                rows = self.join.feed(batch)
+            yield from rows
+        with self.counts.timed("join"):
+            rows = self.join.finish()
+        yield from rows
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -10,7 +10,7 @@ import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from spark_apps.semistream.joins.chybridjoin import CHybridJoin
+from spark_apps.semistream.joins.timed_chybridjoin import TimedCHybridJoin
 from spark_apps.semistream.relation.page_file import PageFile
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def borrowed_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iter
 def _make(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJoin:
     gc.unfreeze()
     _idle.clear()
-    join = CHybridJoin(
+    join = TimedCHybridJoin(
         PageFile(snapshot),
         events,
         on=pipeline.master.key,

@@ -22,6 +22,8 @@ _TOTALS = {
     "absent": "events whose key no master row has",
     "without_key": "events whose key is null",
     "pages_read": "pages of master data that were read",
+    "shed": "events that were put off when their batch's time was over",
+    "taken_back": "events that were shed earlier, and tried again",
 }
 _OF_THE_NEWEST_BATCH = {
     "batch_seconds": ("seconds", "how long the newest batch took"),
@@ -52,11 +54,14 @@ def _metrics(counters: BatchCounters) -> Iterator[tuple[str, str, str, str, Samp
     yield "rejected_total", "counter", "reason", "events that cannot be read", dict(totals.rejected)
     yield "task_seconds_total", "counter", "phase", "time of all tasks together", dict(totals.seconds)
     yield "memory_budget_bytes", "gauge", "", "what a worker's join may use", {"": counters.pipeline.memory_mb * 2**20}
+    yield "shed_waiting_events", "gauge", "", "events that were shed and wait", {"": counters.shed.events}
+    yield "shed_oldest_seconds", "gauge", "", "age of the oldest of them", {"": counters.shed.oldest_seconds}
     if counters.lag is not None:
         yield "lag_events", "gauge", "", "events that wait in the topic", {"": counters.lag}
     if newest is not None:
         for name, (column, about) in _OF_THE_NEWEST_BATCH.items():
-            yield name, "gauge", "", about, {"": newest[column]}
+            if newest[column] is not None:  # a batch without events of its own has no latency
+                yield name, "gauge", "", about, {"": newest[column]}
         age = (datetime.now(UTC) - newest["finished_at"]).total_seconds()
         yield "batch_age_seconds", "gauge", "", "since the newest batch was done", {"": age}
         master = age + newest["snapshot_age_seconds"]

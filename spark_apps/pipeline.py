@@ -58,6 +58,7 @@ class Pipeline(_Section):
 
     name: Identifier
     memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB)]
+    batch_seconds: Annotated[float, Field(ge=0.1, le=3600)] | None = None
     source: Source
     master: Master
     enriched: Enriched

@@ -1,6 +1,7 @@
-"""A pipeline's own tables in the warehouse, made from its file: enriched, unmatched, rejected, and the analysts' view.
+"""A pipeline's own tables in the warehouse, made from its file, and the analysts' view.
 
-Every event lands in exactly one of the three, under its position in the stream, which is the primary key.
+Every event is in exactly one of enriched, unmatched, rejected and shed, under its position in the stream, which is the
+primary key. Those that are shed wait in files of the shed store (spark_apps/shedding.py).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def create_tables(owner: Login, pipeline: Pipeline) -> None:
                 f"CREATE TABLE IF NOT EXISTS {table} ({_POSITION_COLUMNS} {body}, PRIMARY KEY ({', '.join(POSITION)}))"
             )
             cursor.execute(f"GRANT SELECT, INSERT, UPDATE ON {table} TO loader@'%'")
-        cursor.execute(f"GRANT DELETE ON {pipeline.name}_unmatched TO loader@'%'")
+        for kind in ("unmatched", "shed"):
+            cursor.execute(f"GRANT DELETE ON {pipeline.name}_{kind} TO loader@'%'")
         cursor.execute(f"GRANT SELECT ON {pipeline.master.table} TO loader@'%'")
         cursor.execute(_view(cursor, pipeline))
 
@@ -97,6 +99,7 @@ def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]
         f"{pipeline.name}_enriched": {name: known[name] for name in pipeline.enriched.columns},
         f"{pipeline.name}_unmatched": fields,
         f"{pipeline.name}_rejected": {"reason": "VARCHAR(200) NOT NULL", "event": "LONGBLOB"},
+        f"{pipeline.name}_shed": {"segment": "BIGINT UNSIGNED NOT NULL, KEY (segment)"},
     }
 
 

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import psutil
@@ -40,6 +41,9 @@ class TaskCounts:
         without_key: how many have a null for a key.
         cache_hits: how many the front stage matched.
         pages_read: pages of the master data.
+        shed: put off when time was over.
+        taken_back: shed earlier, and tried again.
+        taken_segments: the numbers of the segments that those were in.
         rejected: unreadable events by the kind of reason.
         seconds: by phase, of all tasks together.
         latency_total: seconds from Kafka's timestamp to the commit, of all events together.
@@ -53,6 +57,9 @@ class TaskCounts:
     without_key: int = 0
     cache_hits: int = 0
     pages_read: int = 0
+    shed: int = 0
+    taken_back: int = 0
+    taken_segments: list[int] = field(default_factory=list)
     rejected: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
     latency_total: float = 0.0
@@ -115,7 +122,13 @@ class Arrivals:
     """When a task's events came, by Kafka's timestamps: how many, the first, and all together."""
 
     def __init__(self) -> None:
-        self._count, self._total, self._first = 0, 0, None
+        self._count, self._total = 0, 0
+        self._first: int | None = None
+
+    @property
+    def first(self) -> datetime:
+        """The first of those that came so far, in UTC."""
+        return datetime.fromtimestamp((self._first or 0) / 1000, UTC)
 
     def note(self, timestamps: pa.Array) -> None:
         """Take a batch's timestamps in."""

@@ -76,6 +76,10 @@ class LoadShedder:
             self._loaded.append(_Loaded(self._loading, buffer.arrived - 1))
             self._loading, self._rest = None, None
 
+    def shed_portion(self, waiting: WaitingTuples) -> None:
+        """Shed the oldest waiting tuples, as many as make one file; memory for them is a portion of H_S, too."""
+        self._shed_queue(max(waiting.slots // self._portion, 1), waiting)
+
     def shed_all(self, waiting: WaitingTuples, buffer: StreamBuffer) -> None:
         """Shed every tuple that waits or has not been read, as when a batch's time is over."""
         self._shed_queue(len(waiting), waiting)

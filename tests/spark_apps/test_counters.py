@@ -21,10 +21,12 @@ from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare
 from spark_apps.metrics_server import PATH, USER
 from spark_apps.pipeline import load_pipeline
+from spark_apps.shedding import Waiting
 from spark_apps.tables import create_tables
 from spark_apps.task_counts import TaskCounts, kind_of
 from spark_apps.topics import create_topics
 from tests.spark_apps.application import PIPELINES, SECONDS, Application, sale
+from tests.spark_apps.flood import SOURCE, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,6 +146,32 @@ def test_the_table_and_the_page_say_what_happened(application: Application) -> N
     label = 'pipeline="counted",reason="not JSON"'
     assert page[f"freshet_rejected_total{{{label}}}"] == BAD_KINDS["not JSON"]
     assert page['freshet_lag_events{pipeline="counted"}'] == 0
+
+
+@pytest.mark.integration
+def test_what_was_shed_comes_back_while_nothing_else_comes(
+    application: Application,
+) -> None:
+    """A task has shed, the stream is idle: jobs of their own take all of it back, and are counted."""
+    pipeline = application.pipeline.model_copy(update={"batch_seconds": 1e-9})  # time for no page at all
+    state = application.running.state
+    shedder = Stream(pipeline, state / "snapshots" / "counted" / "v000001.pages", state / "shed" / "counted")
+    offsets = shedder.arrive(0, 900)
+    expected = len(offsets) - sum(offset % 100 == 7 for offset in offsets)  # unreadable ones
+    shed = shedder.run(0, offsets).shed
+    assert shed
+    landed = f"SELECT 1 FROM counted_enriched WHERE source = {SOURCE}"
+    application.wait(
+        lambda: None if len(application.rows(landed)) == expected else "events wait", "shed events to land"
+    )
+    application.wait(lambda: None if not shedder.files() else "there are files", "the end of the files")
+    assert shedder.waiting() == Waiting()
+    assert shedder.positions("shed") == set()
+    taken = "SELECT COALESCE(SUM(taken_back), 0) FROM batch_counters WHERE pipeline = 'counted' AND batch IS NULL"
+    application.wait(lambda: None if int(str(application.rows(taken)[0][0])) >= shed else "no row", "its counters")
+    page = scraped(application)
+    assert page['freshet_taken_back_total{pipeline="counted"}'] >= shed
+    assert page['freshet_shed_waiting_events{pipeline="counted"}'] == 0
 
 
 @pytest.mark.integration

@@ -45,6 +45,11 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ('"price_cents", "sold_at"]', '"prize", "sold_at"]', r"enriched\.columns must be of .*got \['prize'\]"),
         ('quantity = "uint32"', 'quantity = "number"', r"source\.fields\.quantity: .*got 'number'"),
         ("memory_mb = 64", "memory_mb = 1", r"memory_mb: .*greater than or equal to 8, got 1"),
+        (
+            "memory_mb = 64",
+            "memory_mb = 64\nbatch_seconds = 0",
+            r"batch_seconds: .*greater than or equal to 0\.1, got 0",
+        ),
         ('name = "sales"', "name = sales", r"pipelines/changed\.toml is not TOML"),
     ],
 )

@@ -1,0 +1,136 @@
+"""Where events land: rows of the pipeline's tables and messages of its enriched topic, written in one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import compute
+
+from spark_apps.bulk_load import load
+from spark_apps.expressions import compute_expression
+from spark_apps.messages import messages
+from spark_apps.shedding import fields_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from services.warehouse import Connection
+    from spark_apps.pipeline import Pipeline
+    from spark_apps.task_counts import TaskCounts
+
+Spans = dict[int, tuple[int, int]]  # of each Kafka partition: the first offset, and the one behind the last
+# An event that is in one of the first is not to be in the second of a pair.
+_STAYS_AND_GOES = (("enriched", "unmatched"), ("enriched", "shed"), ("unmatched", "shed"))
+_PROGRESS = """
+    INSERT INTO progress (pipeline, source, kafka_partition, first_offset, next_offset) VALUES (%s, %s, %s, %s, %s)
+    ON DUPLICATE KEY UPDATE first_offset = LEAST(first_offset, VALUES(first_offset)),
+                            next_offset = GREATEST(next_offset, VALUES(next_offset))
+"""
+
+
+class Landing:
+    """Lands events of one source over a connection; whoever opened the connection commits.
+
+    Args:
+        connection: to the warehouse (`bulk_load.loading`).
+        pipeline: what its file says.
+        source: the number of the topic's incarnation that the events came from.
+        marker: a column of the master data that is never null: where it is, nothing matched.
+        counts: of the task.
+    """
+
+    def __init__(
+        self, connection: Connection, pipeline: Pipeline, source: int, marker: str, counts: TaskCounts
+    ) -> None:
+        self._connection = connection
+        self._pipeline = pipeline
+        self._source = source
+        self._marker = marker
+        self._counts = counts
+
+    def land(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Load joined rows, and yield their messages."""
+        pipeline, counts = self._pipeline, self._counts
+        known = compute.is_valid(rows[self._marker])
+        unmatched = rows.filter(compute.invert(known))
+        matched = rows.filter(known) if unmatched.num_rows else rows
+        columns, key = pipeline.enriched.columns, pipeline.master.key
+        with counts.timed("load"):
+            self._load("unmatched", unmatched, list(pipeline.source.fields))
+            self._load("enriched", matched, columns)
+        counts.enriched += matched.num_rows
+        counts.unmatched += unmatched.num_rows
+        counts.without_key += unmatched.num_rows - unmatched.select(key).drop_null().num_rows
+        if pipeline.enriched.topic and matched.num_rows:
+            with counts.timed("messages"):
+                flat = {name: matched[name].combine_chunks() for name in matched.column_names}
+                for name, expression in pipeline.enriched.computed.items():
+                    flat[name] = compute_expression(expression, flat)
+                shown = [*(name for name in key if name not in columns), *columns, *pipeline.enriched.computed]
+                yield messages(self._source, key, shown, pa.table(flat))
+
+    def reject(self, batch: pa.RecordBatch, rejected: list[tuple[int, str]]) -> None:
+        """Load events that cannot be read, each with its reason."""
+        rows = [
+            (self._source, batch["partition"][i].as_py(), batch["offset"][i].as_py(), reason, batch["value"][i].as_py())
+            for i, reason in rejected
+        ]
+        statement = (
+            f"INSERT INTO {self._pipeline.name}_rejected (source, kafka_partition, kafka_offset, reason, event) "  # noqa: S608
+            "VALUES (%s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE source = VALUES(source)"
+        )
+        with self._counts.timed("load"), self._connection.cursor() as cursor:
+            cursor.executemany(statement, rows)
+        self._counts.reject((reason for _, reason in rejected), self._pipeline.source.fields)
+
+    def put_off(self, file: str, events: pa.RecordBatch, oldest: datetime) -> None:
+        """Write down a file of the shed store, a time that no event of it is older than, and where they came from."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO shed_segment (pipeline, source, file, fields, events, oldest_at) "
+                "VALUES (%s, %s, %s, %s, %s, %s)",
+                (self._pipeline.name, self._source, file, fields_number(events.schema), events.num_rows, oldest),
+            )
+            segment = pa.repeat(pa.scalar(cursor.lastrowid), events.num_rows)
+        self._load("shed", pa.Table.from_batches([events]).append_column("segment", segment), ["segment"])
+        self._counts.shed += events.num_rows
+
+    def settle(self, spans: Spans) -> None:
+        """Leave each event in one table only.
+
+        An event that is met again, in a batch that is done again or taken back, may meet newer master data, or more
+        time: what is enriched once stays so, and what has landed waits no more.
+        """
+        name = self._pipeline.name
+        with self._counts.timed("load"), self._connection.cursor() as cursor:
+            for part, (first, following) in spans.items():
+                for stays, goes in _STAYS_AND_GOES:
+                    cursor.execute(  # by the key, which alone locks no row of another task
+                        f"DELETE g FROM {name}_{goes} AS g FORCE INDEX (PRIMARY) STRAIGHT_JOIN {name}_{stays} AS s "
+                        "ON s.source = g.source AND s.kafka_partition = g.kafka_partition "
+                        "AND s.kafka_offset = g.kafka_offset "
+                        "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset BETWEEN %s AND %s",
+                        (self._source, part, first, following - 1),
+                    )
+
+    def advance(self, spans: Spans) -> None:
+        """Say how far was read."""
+        with self._counts.timed("load"), self._connection.cursor() as cursor:
+            for part, (first, following) in spans.items():
+                cursor.execute(_PROGRESS, (self._pipeline.name, self._source, part, first, following))
+
+    def _load(self, kind: str, rows: pa.Table, columns: list[str]) -> None:
+        source = pa.repeat(pa.scalar(self._source), rows.num_rows)
+        placed = rows.select(["kafka_partition", "kafka_offset", *columns]).add_column(0, "source", source)
+        load(self._connection, f"{self._pipeline.name}_{kind}", placed)
+
+
+def widen(spans: Spans, partitions: pa.Array, offsets: pa.Array) -> None:
+    """Widen what is known of each Kafka partition's first and next offset."""
+    found = pa.table([partitions, offsets], ["partition", "offset"]).group_by("partition")
+    for row in found.aggregate([("offset", "min"), ("offset", "max")]).to_pylist():
+        first, following = row["offset_min"], row["offset_max"] + 1
+        known = spans.get(row["partition"], (first, following))
+        spans[row["partition"]] = (min(known[0], first), max(known[1], following))

@@ -1,0 +1,199 @@
+"""Events whose batch had no time for them: on disk in the shed store, known to the warehouse, taken back later.
+
+    shed/<pipeline>/<one task's folder>/<number>-<events>.shed    a segment: a file of the library's shed store
+    shed_segment                                                  its row in the warehouse, while it is needed
+    <pipeline>_shed                                               the positions of the events that wait
+
+A file is complete and on the disk before its row is written, in the transaction that says that its events were read.
+The transaction that takes them back marks the row; row and file go when that task's job is done, for then its messages
+are in the enriched topic, too. So after a crash there is a file for every row, and what is taken back twice lands twice
+on the same positions. Files without a row are removed at the next start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+import zlib
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from spark_apps.semistream.load_shedder import LoadShedder
+from spark_apps.semistream.relation.page_file_writer import fsync_directory
+from spark_apps.semistream.shed_store import ShedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from services.warehouse import Connection
+    from spark_apps.semistream.waiting_tuples import WaitingTuples
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A file of shed events, as its row tells it."""
+
+    number: int
+    source: int
+    file: str
+    oldest_at: datetime
+
+    def read(self, root: Path, schema: pa.Schema) -> pa.RecordBatch:
+        """Read the events."""
+        folder, _, name = self.file.partition("/")
+        return ShedStore(root / folder, schema).read(name)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What waits in a pipeline's shed store."""
+
+    segments: int = 0
+    events: int = 0
+    oldest_at: datetime | None = None
+
+    @property
+    def oldest_seconds(self) -> float:
+        """The age of the oldest event that waits, 0 when none does."""
+        if self.oldest_at is None:
+            return 0.0
+        return (datetime.now(UTC) - self.oldest_at.replace(tzinfo=UTC)).total_seconds()
+
+
+class TaskShedder:
+    """Sheds for one attempt of a task, into a folder of its own, which is made when there is something to shed.
+
+    Args:
+        root: the pipeline's folder.
+        schema: the columns of its events.
+        register: is told each file and its events when they are on the disk.
+    """
+
+    def __init__(self, root: Path, schema: pa.Schema, register: Callable[[str, pa.RecordBatch], None]) -> None:
+        self._root = root
+        self._schema = schema
+        self._register = register
+        self._shedder: LoadShedder | None = None
+        self._held = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def shed(self, waiting: WaitingTuples) -> None:
+        """Shed a portion of a join's waiting tuples."""
+        if self._shedder is None:
+            folder = self._held.enter_context(_own_folder(self._root))
+            self._shedder = LoadShedder(_RegisteredStore(folder, self._schema, self._register))
+        self._shedder.shed_portion(waiting)
+
+
+class _RegisteredStore(ShedStore):
+    """A shed store that tells each file that it has written."""
+
+    def __init__(self, folder: Path, schema: pa.Schema, register: Callable[[str, pa.RecordBatch], None]) -> None:
+        super().__init__(folder, schema)
+        self._folder = folder
+        self._register = register
+
+    def add(self, tuples: pa.RecordBatch) -> None:
+        """Store tuples, then tell."""
+        super().add(tuples)
+        self._register(f"{self._folder.name}/{self.names[-1]}", tuples)
+
+
+@contextmanager
+def _own_folder(root: Path) -> Iterator[Path]:
+    """Make a folder and lock it, so that `sweep` leaves it alone as long as this process needs it."""
+    root.mkdir(parents=True, exist_ok=True)
+    folder = root / uuid.uuid4().hex
+    folder.mkdir()
+    fsync_directory(root)
+    with _locked(folder):
+        yield folder
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder (flock), or raise BlockingIOError; the kernel lets go when this process ends, however it ends."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def take(connection: Connection, pipeline: str, schema: pa.Schema, job: str) -> Segment | None:
+    """Take the segment back that has waited longest, in a transaction that loads its events; None if there is none.
+
+    Its row stays, marked. What another transaction takes is passed over, and what this job has taken already, too.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT segment, source, file, oldest_at FROM shed_segment WHERE pipeline = %s AND fields = %s "
+            "AND NOT taken_by <=> %s ORDER BY oldest_at LIMIT 1 FOR UPDATE SKIP LOCKED",
+            (pipeline, fields_number(schema), job),
+        )
+        found = cursor.fetchall()
+        if not found:
+            return None
+        segment = Segment(*found[0])
+        cursor.execute("UPDATE shed_segment SET taken_by = %s WHERE segment = %s", (job, segment.number))
+        cursor.execute(  # by the index, which alone locks no row of another segment
+            f"DELETE s FROM {pipeline}_shed AS s FORCE INDEX (segment) WHERE s.segment = %s",  # our own name
+            (segment.number,),
+        )
+    return segment
+
+
+def forget(connection: Connection, root: Path, segments: Sequence[int]) -> None:
+    """Remove segments whose events are safe wherever they belong: first the rows, for good, then the files."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT file FROM shed_segment WHERE segment IN %s", (segments,))
+        files = [root / file for (file,) in cursor.fetchall()]
+        cursor.execute("DELETE FROM shed_segment WHERE segment IN %s", (segments,))
+    connection.commit()
+    for file in files:
+        file.unlink()
+        with suppress(OSError):  # it has more files
+            file.parent.rmdir()
+
+
+def sweep(connection: Connection, root: Path, pipeline: str) -> None:
+    """Remove the files that have no row, but those of tasks that still run."""
+    for folder in root.iterdir() if root.is_dir() else ():
+        with suppress(BlockingIOError), _locked(folder):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT file FROM shed_segment WHERE pipeline = %s", (pipeline,))
+                known = {root / file for (file,) in cursor.fetchall()}
+            connection.commit()
+            for file in set(folder.iterdir()) - known:
+                file.unlink()
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
+
+
+def waiting(connection: Connection, pipeline: str, schema: pa.Schema) -> Waiting:
+    """Say what waits; segments that a job took in vain wait too, their events do not."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COUNT(*), COALESCE(SUM(IF(taken_by IS NULL, events, 0)), 0), "
+            "MIN(IF(taken_by IS NULL, oldest_at, NULL)) FROM shed_segment WHERE pipeline = %s AND fields = %s",
+            (pipeline, fields_number(schema)),
+        )
+        ((segments, events, oldest_at),) = cursor.fetchall()
+    return Waiting(int(segments), int(events), oldest_at)
+
+
+def fields_number(schema: pa.Schema) -> int:
+    """Tell schemas apart: a file of other columns than the pipeline has now cannot be read."""
+    return zlib.crc32(schema.to_string(show_field_metadata=False).encode())

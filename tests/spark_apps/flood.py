@@ -1,0 +1,156 @@
+"""A pipeline whose tasks a test runs itself, over a page file that it can make slow."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from services.warehouse import connect, login
+from spark_apps import shedding
+from spark_apps.enrichment import Enricher
+from spark_apps.events import EventReader
+from spark_apps.semistream.relation.page_file import PageFile
+from tests.spark_apps.application import sale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from spark_apps.pipeline import Pipeline
+    from spark_apps.semistream.relation.base import Page
+    from spark_apps.task_counts import TaskCounts
+
+PRODUCTS = 280  # of the 300 that sales are of: some match nothing
+SOURCE = 60_000  # no topic's number
+KINDS = ("enriched", "unmatched", "rejected", "shed")
+Position = tuple[int, int]
+
+
+class SlowPageFile(PageFile):
+    """A master store that can be slow."""
+
+    seconds = 0.0
+
+    def _read(self, page: int) -> tuple[Page, int]:
+        time.sleep(self.seconds)
+        return super()._read(page)
+
+
+@dataclass
+class Stream:
+    """A pipeline that sheds, the events that it was sent, and its warehouse."""
+
+    pipeline: Pipeline
+    snapshot: Path
+    root: Path
+    sent: dict[int, list[bytes]] = field(default_factory=lambda: {0: [], 1: []})
+    messages: Counter[Position] = field(default_factory=Counter)
+
+    def arrive(self, partition: int, count: int) -> range:
+        """Let sales come, one in a hundred unreadable, and return their offsets."""
+        values = self.sent[partition]
+        first = len(values)
+        values += [b"garbage" if n % 100 == 7 else sale(n) for n in range(first, first + count)]
+        return range(first, first + count)
+
+    def task(
+        self, partition: int, offsets: range, job: str | None = None
+    ) -> tuple[Iterator[pa.RecordBatch], list[TaskCounts]]:
+        """Begin a task on events; it goes on as its messages are asked for."""
+        reported: list[TaskCounts] = []
+        enricher = Enricher(self.pipeline, SOURCE, self.snapshot, "product_key", self.root, job, reported.append)
+        now = datetime.now(UTC)
+        batch = pa.RecordBatch.from_pydict(
+            {
+                "partition": pa.array([partition] * len(offsets), pa.int32()),
+                "offset": pa.array(offsets, pa.int64()),
+                "value": pa.array([self.sent[partition][offset] for offset in offsets], pa.binary()),
+                "timestamp": pa.array([now] * len(offsets), pa.timestamp("us", "UTC")),
+            }
+        )
+        return enricher(iter([batch] if len(offsets) else [])), reported
+
+    def run(self, partition: int = 0, offsets: range = range(0), job: str | None = None) -> TaskCounts:
+        """Do a task to its end."""
+        task, reported = self.task(partition, offsets, job)
+        for batch in task:
+            for headers in batch["headers"].to_pylist():
+                told = {header["key"]: int(header["value"]) for header in headers}
+                self.messages[told["partition"], told["offset"]] += 1
+        (counts,) = reported
+        return counts
+
+    def take_all_back(self) -> None:
+        """Have jobs of their own take back what waits, until nothing does, and forget it as the driver does."""
+        for number in range(1000):
+            if not self.waiting().segments:
+                return
+            self.forget(self.run(job=f"job {number}").taken_segments)
+        pytest.fail(f"{self.waiting()} after 1000 jobs")
+
+    def waiting(self) -> shedding.Waiting:
+        """What waits, as the driver sees it."""
+        schema = EventReader(self.pipeline.source.fields, self.pipeline.master.key).schema
+        with connect(login("loader")) as connection:
+            return shedding.waiting(connection, self.pipeline.name, schema)
+
+    def forget(self, segments: list[int]) -> None:
+        """Remove segments as the driver does after a job."""
+        if segments:
+            with connect(login("loader")) as connection:
+                shedding.forget(connection, self.root, segments)
+
+    def sweep(self) -> None:
+        """Remove what has no row, as a start does."""
+        with connect(login("loader")) as connection:
+            shedding.sweep(connection, self.root, self.pipeline.name)
+
+    def files(self) -> list[Path]:
+        """All files of the shed store."""
+        return sorted(path for path in self.root.rglob("*") if path.is_file())
+
+    def query(self, statement: str) -> list[tuple[int, ...]]:
+        """Ask the warehouse."""
+        with connect(login("reader")) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def positions(self, kind: str) -> set[Position]:
+        """Where the rows of a table came from."""
+        rows = self.query(f"SELECT kafka_partition, kafka_offset FROM {self.pipeline.name}_{kind}")
+        return {(partition, offset) for partition, offset in rows}
+
+    def assert_accounted(self) -> None:
+        """The one SQL query holds, and no event is in two tables."""
+        name = self.pipeline.name
+        tables = " UNION ALL ".join(f"SELECT kafka_partition, kafka_offset FROM {name}_{kind}" for kind in KINDS)
+        ((consumed, landed, distinct),) = self.query(
+            f"SELECT (SELECT COALESCE(SUM(next_offset - first_offset), 0) FROM progress WHERE pipeline = '{name}'), "
+            f"COUNT(*), COUNT(DISTINCT kafka_partition, kafka_offset) FROM ({tables}) AS every"
+        )
+        assert consumed == landed == distinct
+
+    def assert_all_landed(self) -> None:
+        """Row by row what a look-up by hand gives, and nothing waits, on disk or in the warehouse."""
+        self.assert_accounted()
+        numbers = {
+            (part, offset): offset % 300 + 1 for part, values in self.sent.items() for offset in range(len(values))
+        }
+        bad = {position for position in numbers if position[1] % 100 == 7}
+        known = {position: n for position, n in numbers.items() if position not in bad and n <= PRODUCTS}
+        rows = self.query(
+            f"SELECT kafka_partition, kafka_offset, product_key, price_cents FROM {self.pipeline.name}_enriched"
+        )
+        assert {(row[0], row[1]): row[2:] for row in rows} == {at: (n + 1000, n * 5) for at, n in known.items()}
+        assert self.positions("rejected") == bad
+        assert self.positions("unmatched") == numbers.keys() - bad - known.keys()
+        assert self.positions("shed") == set()
+        assert self.messages.keys() == known.keys()
+        assert self.files() == []
+        assert self.query(f"SELECT 1 FROM shed_segment WHERE pipeline = '{self.pipeline.name}'") == []

@@ -1,0 +1,223 @@
+"""Events that a batch has no time for wait on disk, and each lands later, once, whatever is killed in between.
+
+Tasks are run as Spark runs them, by calling the function that it calls, on the real warehouse and over a page file
+whose reads take time.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from services.settings import settings
+from services.warehouse import connect, login
+from spark_apps import joiner, shedding
+from spark_apps.bulk_load import loading
+from spark_apps.events import EventReader
+from spark_apps.pipeline import load_pipeline
+from spark_apps.semistream.relation.page_file_writer import write_page_file
+from spark_apps.tables import create_tables
+from tests.spark_apps.application import PIPELINES
+from tests.spark_apps.flood import KINDS, PRODUCTS, SlowPageFile, Stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from services.settings import Settings
+
+pytestmark = pytest.mark.integration
+PAGE_ROWS = 10
+PAGE_SECONDS = 0.05
+BUDGET = 0.3
+
+
+@pytest.fixture
+def stream(migrated: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stream:
+    """A pipeline without rows over master data of its own, whose reads are slow."""
+    pipeline = load_pipeline("counted", PIPELINES).model_copy(
+        update={"name": "flooded", "batch_seconds": BUDGET, "memory_mb": 8}
+    )
+    owner = login("owner", migrated)
+    create_tables(owner, pipeline)
+    with connect(owner) as connection, connection.cursor() as cursor:
+        for kind in KINDS:
+            cursor.execute(f"TRUNCATE TABLE flooded_{kind}")
+        cursor.execute("DELETE FROM progress WHERE pipeline = 'flooded'")
+        cursor.execute("DELETE FROM shed_segment WHERE pipeline = 'flooded'")
+    numbers = range(1, PRODUCTS + 1)
+    products = pa.table(
+        {
+            "product_id": pa.array(numbers, pa.int64()),
+            "product_key": pa.array([n + 1000 for n in numbers], pa.int64()),
+            "price_cents": pa.array([n * 5 for n in numbers], pa.int64()),
+        }
+    )
+    path = tmp_path / "v000001.pages"
+    write_page_file(path, products.schema, products.to_batches(), ["product_id"], PAGE_ROWS)
+    monkeypatch.setattr(joiner, "PageFile", SlowPageFile)
+    monkeypatch.setattr(SlowPageFile, "seconds", PAGE_SECONDS)
+    assert settings() == migrated
+    return Stream(pipeline, path, tmp_path / "shed")
+
+
+def test_a_flood_is_shed_and_lands_later(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the store is slow, tasks read pages for as long as they may and no longer, in memory that is bounded."""
+    for _ in range(3):
+        counts = stream.run(0, stream.arrive(0, 20_000))
+        assert (counts.pages_read - 1) * PAGE_SECONDS <= BUDGET
+        assert counts.events == counts.enriched + counts.unmatched + counts.rejected.total() + counts.shed
+        stream.assert_accounted()
+        (join,) = joiner._idle.values()  # noqa: SLF001  # the join that this process keeps, as a worker does
+        assert join.pending == 0
+        assert join.memory_used() <= stream.pipeline.memory_mb * 2**20
+        assert all(int(path.stem.split("-")[1]) <= join.waiting.slots // 16 for path in stream.files())
+        if not counts.shed:
+            break
+    shed = stream.positions("shed")
+    assert len(shed) > 10_000
+    assert stream.positions("enriched")
+    waiting = stream.waiting()
+    assert (waiting.segments, waiting.events) == (len(stream.files()), len(shed))
+    assert 0 <= waiting.oldest_seconds < 240
+
+    monkeypatch.setattr(SlowPageFile, "seconds", 0.0)
+    stream.take_all_back()
+    stream.assert_all_landed()
+    assert set(stream.messages.values()) == {1}
+
+
+def test_what_is_taken_back_has_a_limit_of_time_too(stream: Stream) -> None:
+    """From a store that stays slow, events come back a few pages at a time, the oldest segment first."""
+    stream.run(0, stream.arrive(0, 2000))
+    before = stream.positions("shed")
+    assert before
+    oldest = stream.waiting().oldest_at
+    joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+    counts = stream.run(job="job")
+    assert (counts.pages_read - 1) * PAGE_SECONDS <= BUDGET
+    assert counts.taken_back == len(before)
+    assert stream.positions("shed") < before
+    assert len(stream.positions("shed")) == counts.shed
+    assert stream.waiting().oldest_at in (oldest, None)
+    stream.assert_accounted()
+
+
+def test_two_tasks_take_different_segments(stream: Stream) -> None:
+    """What another transaction has taken and not committed is passed over, not waited for."""
+    stream.run(0, stream.arrive(0, 2000))
+    joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+    stream.run(1, stream.arrive(1, 2000))
+    schema = EventReader(stream.pipeline.source.fields, stream.pipeline.master.key).schema
+    with loading() as one, loading() as other:
+        taken = [shedding.take(connection, "flooded", schema, "job") for connection in (one, other)]
+        assert all(taken)
+        assert len({segment.number for segment in taken if segment}) == 2
+        one.rollback()
+        other.rollback()
+    stream.assert_accounted()
+
+
+def test_a_task_that_dies_before_its_commit_leaves_only_files(stream: Stream) -> None:
+    """Which are not touched as long as it lives, and swept when it has gone; its events are read again."""
+    offsets = stream.arrive(0, 2000)
+    task, _ = stream.task(0, offsets)
+    assert list(islice(task, 1))  # rows are loaded, segments are written down, nothing is committed
+    files = stream.files()
+    assert files
+    stream.sweep()
+    assert stream.files() == files
+    task.close()  # type: ignore[attr-defined]  # a generator's
+    stream.assert_accounted()
+    assert stream.positions("shed") == set()
+    stream.sweep()
+    assert list(stream.root.iterdir()) == []
+    stream.run(0, offsets)
+    stream.assert_accounted()
+    stream.take_all_back()
+    stream.assert_all_landed()
+
+
+@pytest.mark.parametrize("forgotten", ["nothing", "the rows"])
+def test_a_crash_after_events_were_taken_back_loses_and_doubles_nothing(stream: Stream, forgotten: str) -> None:
+    """Before the segments are forgotten, or when their rows are and their files are still there."""
+    stream.run(0, stream.arrive(0, 2000))
+    SlowPageFile.seconds = 0.0
+    counts = stream.run(job="killed")
+    assert counts.taken_segments
+    assert stream.waiting().events == 0
+    stream.assert_accounted()
+    if forgotten == "the rows":
+        with connect(login("loader")) as connection, connection.cursor() as cursor:
+            cursor.execute("DELETE FROM shed_segment WHERE segment IN %s", (counts.taken_segments,))
+    stream.sweep()
+    assert bool(stream.files()) == (forgotten == "nothing")
+    stream.take_all_back()  # whose messages may never have been sent comes once more
+    stream.assert_all_landed()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_accounting_holds_after_every_step_whatever_they_are(stream: Stream, seed: int) -> None:
+    """Batches, batches done again, whole or in other portions, tasks that die, jobs that die, a store slow and fast."""
+    chance = random.Random(seed)  # noqa: S311  # a test's
+    done: list[tuple[int, range]] = []
+    shed = 0
+    for step in range(30):
+        if chance.random() < 0.5:
+            joiner._idle.clear()  # noqa: SLF001  # another worker's turn, which has nothing in memory
+        SlowPageFile.seconds = chance.choice([0.0, PAGE_SECONDS])
+        job = chance.choice([None, f"job {step}"])
+        what = chance.choice(["batch", "batch", "again", "die", "take back", "take back and die", "start"])
+        if what == "batch" or not done:
+            partition = chance.choice([0, 1])
+            done.append((partition, stream.arrive(partition, chance.randrange(1, 800))))
+            stream.forget(stream.run(*done[-1], job).taken_segments)
+        elif what == "again":
+            partition, offsets = chance.choice(done)
+            stream.forget(stream.run(partition, offsets[chance.randrange(len(offsets)) :], job).taken_segments)
+        elif what == "die":
+            task, _ = stream.task(*chance.choice(done), job)
+            list(islice(task, chance.choice([0, 1])))
+            task.close()  # type: ignore[attr-defined]  # a generator's
+        elif what == "take back":
+            stream.forget(stream.run(job=f"job {step}").taken_segments)
+        elif what == "take back and die":
+            stream.run(job=f"job {step}")
+        else:
+            stream.sweep()
+        stream.assert_accounted()
+        shed += len(stream.positions("shed"))
+    assert shed
+    SlowPageFile.seconds = 0.0
+    stream.take_all_back()
+    stream.sweep()
+    stream.assert_all_landed()
+
+
+def test_a_segment_of_other_fields_is_not_read(stream: Stream) -> None:
+    """When the pipeline's file has changed, it waits until the file is as it was."""
+    stream.run(0, stream.arrive(0, 2000))
+    events = stream.waiting().events
+    fields = {**stream.pipeline.source.fields, "colour": "string"}
+    changed = stream.pipeline.model_copy(
+        update={"source": stream.pipeline.source.model_copy(update={"fields": fields})}
+    )
+    joiner._idle.clear()  # noqa: SLF001  # the application was started again
+    was, stream.pipeline = stream.pipeline, changed
+    assert stream.waiting() == shedding.Waiting()
+    assert stream.run(job="job").taken_back == 0
+    joiner._idle.clear()  # noqa: SLF001  # and again
+    stream.pipeline = was
+    assert stream.waiting().events == events
+
+
+def test_the_age_of_what_waits_is_its_oldest_events(stream: Stream) -> None:
+    """By Kafka's timestamp, not by when it was shed."""
+    two_hours = timedelta(hours=2)
+    waiting = shedding.Waiting(1, 5, (datetime.now(UTC) - two_hours).replace(tzinfo=None))
+    assert waiting.oldest_seconds == pytest.approx(two_hours.total_seconds(), abs=60)
+    assert stream.waiting().oldest_seconds == 0.0
