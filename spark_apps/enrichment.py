@@ -21,7 +21,7 @@ from spark_apps.bulk_load import loading
 from spark_apps.events import EventReader
 from spark_apps.joiner import borrowed_join
 from spark_apps.landing import Landing, Spans, widen
-from spark_apps.semistream.joins.timed_chybridjoin import TimedCHybridJoin
+from spark_apps.semistream.joins import TimedCHybridJoin
 from spark_apps.task_counts import Arrivals, TaskCounts
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from spark_apps.semistream.joins.timed_chybridjoin import TimedCHybridJoin
+from spark_apps.semistream.joins import TimedCHybridJoin
 from spark_apps.semistream.relation.page_file import PageFile
 
 if TYPE_CHECKING:

@@ -163,7 +163,7 @@ def forget(connection: Connection, root: Path, segments: Sequence[int]) -> None:
         cursor.execute("DELETE FROM shed_segment WHERE segment IN %s", (segments,))
     connection.commit()
     for file in files:
-        file.unlink()
+        file.unlink(missing_ok=True)  # a crash may have come in between the last time
         with suppress(OSError):  # it has more files
             file.parent.rmdir()
 

@@ -28,6 +28,7 @@ from spark_apps.semistream.joins import (
     OrderedMeshJoin,
     RMeshJoin,
     SemiStreamJoin,
+    TimedCHybridJoin,
     XHybridJoin,
 )
 from spark_apps.semistream.load_shedder import LoadShedder, UpfrontShedder
@@ -57,6 +58,7 @@ __all__ = [
     "SemiStreamJoin",
     "Shares",
     "ShedStore",
+    "TimedCHybridJoin",
     "UpfrontShedder",
     "XHybridJoin",
     "write_page_file",

@@ -1,5 +1,6 @@
 """Under high load the dearest tuples go to disk, and every one of them comes back."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_apps.semistream.joins import CHybridJoin
+from spark_apps.semistream.joins import CHybridJoin, TimedCHybridJoin
 from spark_apps.semistream.load_shedder import LoadShedder, UpfrontShedder
 from spark_apps.semistream.memory_split import Shares
 from spark_apps.semistream.page_choice import OldestFirst
 from spark_apps.semistream.relation import MemoryRelation
-from spark_apps.semistream.shed_store import ShedStore
+from spark_apps.semistream.relation.base import Page
+from spark_apps.semistream.shed_store import ShedStore, rows_in
 from tests.naive import equal_keys, multiset, nested_loop_join
 from tests.semistream import cases
 
@@ -150,6 +152,35 @@ def test_all_that_waits_can_be_shed_and_joined_by_another_process(tmp_path: Path
     )
     second.commit()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("pages", [0, 3])
+def test_when_time_is_over_the_front_stage_goes_on_and_the_rest_is_shed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    """No page is read from then on, feeding and finishing go on as ever, and no file has more than a portion of H_S."""
+    stream = cases.stream("string", cases.master_numbers() * 4)
+    relation = MemoryRelation(cases.master("string", cases.master_numbers()), ["id_a"], page_rows=4)
+    join = TimedCHybridJoin(relation, stream.schema, "a", MEMORY, how="left", shares=SHARES)
+    shedder = LoadShedder(ShedStore(tmp_path, stream.schema))
+    read_page = relation.read_page
+
+    def read_then_be_late(page: int) -> Page:
+        if relation.counters.pages_read + 1 == pages:
+            join.limit(-math.inf, shedder.shed_portion)
+        return read_page(page)
+
+    monkeypatch.setattr(relation, "read_page", read_then_be_late)
+    join.limit(math.inf if pages else -math.inf, shedder.shed_portion)
+    out = [row for batch in stream.to_batches(max_chunksize=7) for row in join.feed(batch)] + join.finish()
+    assert relation.counters.pages_read == pages
+    assert join.pending == 0
+    assert sum(batch.num_rows for batch in out) + shedder.shed == len(stream)
+    assert max(map(rows_in, shedder.store.names)) <= max(join.waiting.slots // 16, 1)
+    out += _join(LoadShedder(ShedStore(tmp_path, stream.schema)), stream.schema).finish()
+    assert multiset(out) == nested_loop_join(
+        stream, cases.master("string", cases.master_numbers()), equal_keys(["a"], ["id_a"]), cases.COLUMNS, outer=True
+    )
 
 
 def test_a_file_stays_until_its_output_is_safe(tmp_path: Path) -> None:

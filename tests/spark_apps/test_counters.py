@@ -178,7 +178,9 @@ def test_what_was_shed_comes_back_while_nothing_else_comes(
 def test_a_stream_that_is_behind_says_by_how_much(application: Application) -> None:
     """While nobody reads: the broker's end less what `progress` says."""
     lag = Lag(application.running.kafka_bootstrap, "counted")
-    rows = application.rows("SELECT kafka_partition, next_offset FROM progress WHERE pipeline = 'counted'")
+    rows = application.rows(
+        "SELECT kafka_partition, next_offset FROM progress WHERE pipeline = 'counted' AND source < 60000"
+    )
     read = {int(str(part)): int(str(offset)) for part, offset in rows}
     assert lag.behind(read) == 0
     assert lag.behind({part: offset - 2 for part, offset in read.items()}) == 2 * len(read)

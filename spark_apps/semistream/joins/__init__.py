@@ -11,6 +11,7 @@ from spark_apps.semistream.joins.optimised_x_hybridjoin import OptimisedXHybridJ
 from spark_apps.semistream.joins.ordered_meshjoin import OrderedMeshJoin
 from spark_apps.semistream.joins.r_meshjoin import RMeshJoin
 from spark_apps.semistream.joins.semi_stream_join import SemiStreamJoin
+from spark_apps.semistream.joins.timed_chybridjoin import TimedCHybridJoin
 from spark_apps.semistream.joins.x_hybridjoin import XHybridJoin
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "OrderedMeshJoin",
     "RMeshJoin",
     "SemiStreamJoin",
+    "TimedCHybridJoin",
     "XHybridJoin",
 ]
