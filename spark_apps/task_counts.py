@@ -136,7 +136,8 @@ class Arrivals:
         if len(times):
             self._count += len(times)
             self._total += compute.sum(times).as_py()
-            self._first = min(filter(None, (self._first, compute.min(times).as_py())))
+            first = compute.min(times).as_py()
+            self._first = first if self._first is None else min(self._first, first)
 
     def count_latency(self, counts: TaskCounts) -> None:
         """Say that all of them are in the warehouse now."""

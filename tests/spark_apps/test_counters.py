@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import httpx
@@ -23,7 +24,7 @@ from spark_apps.metrics_server import PATH, USER
 from spark_apps.pipeline import load_pipeline
 from spark_apps.shedding import Waiting
 from spark_apps.tables import create_tables
-from spark_apps.task_counts import TaskCounts, kind_of
+from spark_apps.task_counts import Arrivals, TaskCounts, kind_of
 from spark_apps.topics import create_topics
 from tests.spark_apps.application import PIPELINES, SECONDS, Application, sale
 from tests.spark_apps.flood import SOURCE, Stream
@@ -65,6 +66,23 @@ def test_counts_of_tasks_add_up() -> None:
     assert one == TaskCounts(
         7, rejected=Counter(a=2, b=2), seconds=Counter({"read": 1, "load": 2}), latency_most=2.0, worker_bytes=9
     )
+
+
+def test_latency_is_from_the_timestamps_to_now() -> None:
+    """Of all batches of a task, whatever producers make of their timestamps: the beginning of time is one."""
+    arrivals, counts = Arrivals(), TaskCounts()
+    arrivals.count_latency(counts)
+    assert counts == TaskCounts()
+    now = datetime.now(UTC)
+    for ages in ([], [5, 3], [10]):
+        arrivals.note(pa.array([now - timedelta(seconds=age) for age in ages], pa.timestamp("us", "UTC")))
+    assert (now - arrivals.first).total_seconds() == pytest.approx(10, abs=0.01)
+    arrivals.count_latency(counts)
+    waited = (datetime.now(UTC) - now).total_seconds()
+    assert 10 <= counts.latency_most <= 10.01 + waited
+    assert 18 <= counts.latency_total <= 18.01 + 3 * waited
+    arrivals.note(pa.array([0, now], pa.timestamp("us", "UTC")))
+    assert arrivals.first == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def test_kinds_of_reasons_are_few_whatever_events_say() -> None:
