@@ -116,7 +116,8 @@ def _own_folder(root: Path) -> Iterator[Path]:
     root.mkdir(parents=True, exist_ok=True)
     folder = root / uuid.uuid4().hex
     folder.mkdir()
-    fsync_directory(root)
+    for changed in (root, root.parent, root.parent.parent):  # any of them may be new
+        fsync_directory(changed)
     with _locked(folder):
         yield folder
 
@@ -163,7 +164,7 @@ def forget(connection: Connection, root: Path, segments: Sequence[int]) -> None:
         cursor.execute("DELETE FROM shed_segment WHERE segment IN %s", (segments,))
     connection.commit()
     for file in files:
-        file.unlink(missing_ok=True)  # a crash may have come in between the last time
+        file.unlink(missing_ok=True)  # the sweep of a start may have been quicker
         with suppress(OSError):  # it has more files
             file.parent.rmdir()
 
