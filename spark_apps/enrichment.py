@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from services.warehouse import Connection
     from spark_apps.pipeline import Pipeline
+    from spark_apps.topics import Source
 
 ROWS_A_LOAD = 50_000
 _PROGRESS = """
@@ -40,13 +41,13 @@ class Enricher:
 
     Attributes:
         pipeline: what its file says.
-        source: the number of the topic's incarnation.
+        source: the topic's incarnation.
         snapshot: the master data to join with.
         marker: a column of the master data that is never null: where it is, nothing matched.
     """
 
     pipeline: Pipeline
-    source: int
+    source: Source
     snapshot: Path
     marker: str
 
@@ -69,6 +70,7 @@ class Enricher:
 
             for rows in _gathered(joined()):
                 yield from self._load(connection, rows)
+            self.source.check()  # before the commit, and after all that was read
             self._conclude(connection, spans)
 
     def _conclude(self, connection: Connection, spans: dict[int, tuple[int, int]]) -> None:
@@ -84,9 +86,9 @@ class Enricher:
                     f"DELETE u FROM {name}_unmatched AS u JOIN {name}_enriched AS e "  # our own names
                     "USING (source, kafka_partition, kafka_offset) "
                     "WHERE u.source = %s AND u.kafka_partition = %s AND u.kafka_offset BETWEEN %s AND %s",
-                    (self.source, part, first, following - 1),
+                    (self.source.number, part, first, following - 1),
                 )
-                cursor.execute(_PROGRESS, (name, self.source, part, first, following))
+                cursor.execute(_PROGRESS, (name, self.source.number, part, first, following))
 
     def _load(self, connection: Connection, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         known = compute.is_valid(rows[self.marker])
@@ -101,16 +103,23 @@ class Enricher:
                 flat[name] = compute_expression(expression, flat)
             key = self.pipeline.master.key
             shown = [*(name for name in key if name not in columns), *columns, *self.pipeline.enriched.computed]
-            yield messages(self.source, key, shown, pa.table(flat))
+            self.source.check()  # a message cannot be taken back
+            yield messages(self.source.number, key, shown, pa.table(flat))
 
     def _load_rows(self, connection: Connection, kind: str, rows: pa.Table, columns: list[str]) -> None:
-        source = pa.repeat(pa.scalar(self.source), rows.num_rows)
+        source = pa.repeat(pa.scalar(self.source.number), rows.num_rows)
         placed = rows.select(["kafka_partition", "kafka_offset", *columns]).add_column(0, "source", source)
         load(connection, f"{self.pipeline.name}_{kind}", placed)
 
     def _load_rejected(self, connection: Connection, batch: pa.RecordBatch, rejected: list[tuple[int, str]]) -> None:
         rows = [
-            (self.source, batch["partition"][i].as_py(), batch["offset"][i].as_py(), reason, batch["value"][i].as_py())
+            (
+                self.source.number,
+                batch["partition"][i].as_py(),
+                batch["offset"][i].as_py(),
+                reason,
+                batch["value"][i].as_py(),
+            )
             for i, reason in rejected
         ]
         statement = (

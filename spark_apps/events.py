@@ -87,14 +87,16 @@ class EventReader:
         numbers = np.empty((fields, count), np.int64)
         starts, ends = np.empty((fields, count), np.int32), np.empty((fields, count), np.int32)
         schema = (self._names, self._name_offsets, self._numbers, self._may_be_null)
-        scanner.scan(data, bounds, *schema, plain, numbers, starts, ends)
+        floats = numbers.view(np.float64)
+        scanner.scan(data, bounds, *schema, plain, numbers, floats, starts, ends)
         columns = []
         for field, (name, kind) in enumerate(self._kinds.items()):
             nulls = starts[field, plain] < 0 if name in self._nullable else None
             if pa.types.is_string(kind.arrow):
                 columns.append(_texts(data, starts[field, plain], ends[field, plain], nulls))
             else:
-                columns.append(pa.array(numbers[field, plain], mask=nulls).cast(kind.arrow))
+                found = floats if pa.types.is_floating(kind.arrow) else numbers
+                columns.append(pa.array(found[field, plain], mask=nulls).cast(kind.arrow))
         return plain, columns
 
     def _read_carefully(self, value: bytes | None) -> dict[str, Any]:
