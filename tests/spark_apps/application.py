@@ -29,6 +29,13 @@ KINDS = ("enriched", "unmatched", "rejected")
 PIPELINES = ROOT / "tests" / "pipelines"
 
 
+def spark_submit(running: Settings, pipeline: str) -> list[str]:
+    """The command line that starts the application on a pipeline."""
+    jars = ",".join(map(str, sorted((running.jars / "spark").glob("*.jar"))))
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER, "--jars", jars]
+    return [*command, "--driver-memory", "1g", str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", pipeline]
+
+
 class Application:
     """Starts and ends enrich_stream for a pipeline, sends it events, and compares what became of them."""
 
@@ -43,9 +50,6 @@ class Application:
 
     def start(self) -> None:
         """Submit it and wait until its query runs."""
-        jars = ",".join(map(str, sorted((self.running.jars / "spark").glob("*.jar"))))
-        command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER, "--jars", jars]
-        command += ["--driver-memory", "1g", str(ROOT / "spark_apps" / "enrich_stream.py")]
         environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -56,7 +60,7 @@ class Application:
         seen = self.printed().count(" runs\n")
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                [*command, "--pipeline", self.pipeline.name], env=environment, stdout=output, stderr=output
+                spark_submit(self.running, self.pipeline.name), env=environment, stdout=output, stderr=output
             )
         self.wait(lambda: None if self.printed().count(" runs\n") > seen else self._obstacle(), "the query to run")
 
@@ -82,10 +86,18 @@ class Application:
 
     def terminate(self) -> int:
         """Ask the driver program to end and return the exit code of the whole."""
+        self.driver().terminate()
+        return self.wait_for_end()
+
+    def wait_for_end(self) -> int:
+        """Wait until it has ended and return the exit code of the whole."""
         assert self._process
-        (driver,) = (each for each in self.processes("enrich_stream.py") if each.name().startswith("python"))
-        driver.terminate()
         return self._process.wait(SECONDS)
+
+    def driver(self) -> psutil.Process:
+        """The process of our own program; Spark's is its parent."""
+        (driver,) = (each for each in self.processes("enrich_stream.py") if each.name().startswith("python"))
+        return driver
 
     @property
     def ended(self) -> bool:

@@ -8,19 +8,22 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from services import health, stack
 from services.waiting import wait_until
 from services.warehouse import connect, login
+from spark_apps.enrichment import Enricher
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
+from spark_apps.master.snapshots import current
 from spark_apps.master.tables import prepare
 from spark_apps.pipeline import load_pipeline
 from spark_apps.tables import create_tables
-from spark_apps.topics import create_topics
+from spark_apps.topics import Source, TopicError, create_topics
 from tests.spark_apps.application import PIPELINES, SECONDS, Application, sale
 
 if TYPE_CHECKING:
@@ -113,8 +116,7 @@ def test_the_topic_is_made_again_while_the_application_runs(application: Applica
     assert_each_event_landed_once(application)
     old, before, ends = application.source(), expected_rows(application), application.ends()
     planned = len(list((checkpoint(application) / "offsets").iterdir()))
-    (driver,) = application.processes("python spark_apps/enrich_stream.py")
-    family = application.processes("")
+    driver, family = application.driver(), application.processes("")
     for process in family:
         process.suspend()
     application.make_topic_again()
@@ -132,6 +134,21 @@ def test_the_topic_is_made_again_while_the_application_runs(application: Applica
     assert application.source() != old
     assert landed_rows(application, old) == before
     assert "was deleted and made again: it is another source, from offset 0 on" in application.printed()
+
+
+def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(application: Application) -> None:
+    """Neither a row nor a message, however late the topic was made again."""
+    running, pipeline = application.running, application.pipeline
+    gone = Source(application.source(), running.kafka_bootstrap, pipeline.source.topic, "the old topic's id")
+    snapshot = current(running.state / "snapshots" / "kills")
+    assert snapshot
+    columns = [pa.array([0, 0], pa.int32()), pa.array([10**9, 10**9 + 1], pa.int64()), pa.array([sale(1), b"garbage"])]
+    batch = pa.record_batch(columns, ["partition", "offset", "value"])
+    given: list[pa.RecordBatch] = []
+    with pytest.raises(TopicError, match="was deleted and made again"):
+        given.extend(Enricher(pipeline, gone, snapshot.path, "product_key")([batch]))
+    assert given == []
+    assert application.landed(f"kafka_offset >= {10**9}") == 0
 
 
 def test_the_topic_is_made_again_while_the_application_is_away(application: Application) -> None:
