@@ -87,7 +87,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                     break
                 ran_well = time.monotonic() - started > LONGEST_PAUSE_SECONDS
                 pause = FIRST_PAUSE_SECONDS if ran_well else min(2 * pause, LONGEST_PAUSE_SECONDS)
-                print(f"enrich_stream: {reason(failure)} It goes on in {pause:.0f} s.", flush=True)
+                print(f"enrich_stream: {reason(failure).rstrip('.')}. It goes on in {pause:.0f} s.", flush=True)
                 rest(pause, lease, stop)
         session.stop()
 

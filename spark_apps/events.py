@@ -121,6 +121,8 @@ class EventReader:
 def _fields_of(value: bytes) -> dict[str, Any]:
     try:
         event = json.loads(value.decode("utf-8"), object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+    except UnreadableEventError:
+        raise
     except UnicodeDecodeError as problem:
         raise UnreadableEventError(f"not UTF-8: byte {problem.start}") from None
     except json.JSONDecodeError as problem:

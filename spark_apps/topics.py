@@ -46,7 +46,9 @@ class Source:
         read from this source.
         """
         if _topic_id(self.bootstrap, self.topic) != self.topic_id:
-            raise TopicError(f"topic {self.topic!r} was deleted and made again: it is another source, from offset 0 on")
+            raise TopicError(
+                f"topic {self.topic!r} was deleted and made again: it is another source, from offset 0 on."
+            )
 
 
 def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:

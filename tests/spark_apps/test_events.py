@@ -110,14 +110,14 @@ def test_what_says_the_same_in_another_way_is_read_the_same(text: bytes) -> None
         (b"\xff\xfe", "not UTF-8: byte 0"),
         (event(name="x").replace(b'"x"', b'"\xc3("'), "not UTF-8"),
         (json.dumps(GOOD).encode("utf-16"), "not UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "not JSON that we read: nested too deeply"),
         (event()[:-1] + b', "quantity": 5}', "quantity: there twice"),
         (event(quantity="two"), "quantity: must be a whole number of 0 to 4294967295, got 'two'"),
         (event(quantity=-1), "quantity: must be a whole number"),
         (event(quantity=2**32), "quantity: must be a whole number"),
         (event(quantity=2.0), "quantity: must be a whole number"),
         (event(quantity=True), "quantity: must be a whole number"),
-        (event(quantity=float("nan")), "NaN is no number"),
+        (event(quantity=float("nan")), "not JSON: NaN is no number"),
         (event(store_id=None), "store_id: must be a whole number"),
         (event(store_id=[1]), "store_id: must be a whole number"),
         (event(product_id="seven"), "product_id: must be a whole number"),
@@ -144,7 +144,7 @@ def test_an_unreadable_event_is_set_aside_between_good_ones(value: bytes | None,
     rows, rejected = read(event(product_id=1), value, event(product_id=3))
     assert rows == [row(product_id=1), row(product_id=3, kafka_offset=102)]
     assert list(rejected) == [1]
-    assert reason in rejected[1]
+    assert rejected[1].startswith(reason)
     assert len(rejected[1]) <= 200
 
 
