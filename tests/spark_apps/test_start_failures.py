@@ -44,18 +44,19 @@ class Fit:
         """Start it with a change of its file or of the environment, and return the one line that it says."""
         (self.folder / "starts.toml").write_text(self.text.replace(old, new) if old else self.text)
         command = [sys.executable, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", "starts"]
-        return refused(command, FRESHET_PIPELINES=str(self.folder), **environment)
+        found = ended(command, FRESHET_PIPELINES=str(self.folder), **environment)
+        assert not found.stdout
+        (line,) = found.stderr.splitlines()
+        assert line.startswith("enrich_stream: ")
+        return line
 
 
-def refused(command: list[str], **environment: str) -> str:
-    """Run a command that must fail and return the line that it says."""
+def ended(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that must fail."""
     everything = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **environment}
-    ended = subprocess.run(command, env=everything, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert ended.returncode != 0
-    assert not ended.stdout
-    (line,) = ended.stderr.splitlines()
-    assert line.startswith("enrich_stream: ")
-    return line
+    found = subprocess.run(command, env=everything, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert found.returncode == 1
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def fit(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
         ('"quantity", "price', '"store_id", "price', "table 'starts_enriched' lacks store_id. The Dag prepare_"),
         ('name = "starts"', 'name = "never_made"', "table 'never_made_enriched' is not there. The Dag prepare_"),
         ('table = "product"', 'table = "goods"', "master table 'goods' is not there. Correct [master]."),
-        ('"product_key", "price_cents"]\n', '"product_key", "price"]\n', "lacks price. Correct [master]."),
+        ('"price_cents"]\nchanged', '"price_cents", "colour"]\nchanged', "'product' lacks colour. Correct [master]."),
         ("memory_mb = 16", "memory_mb = 4", "memory_mb: Input should be greater than or equal to 8, got 4"),
     ],
 )
@@ -125,5 +126,8 @@ def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:
 
 
 def test_spark_submit_passes_the_line_and_the_exit_code_on(migrated: Settings) -> None:
-    """Without a stack trace of its own."""
-    assert "there is no pipelines/none.toml" in refused(spark_submit(migrated, "none"))
+    """Without a stack trace of its own; what a program writes to standard error, it writes to standard output."""
+    found = ended(spark_submit(migrated, "none"))
+    (line,) = found.stdout.splitlines()
+    assert "there is no pipelines/none.toml" in line
+    assert "Exception" not in found.stderr
