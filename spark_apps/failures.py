@@ -21,8 +21,8 @@ def reason(failure: Exception) -> str:
     Spark's text begins with what Spark was doing and has whole stack traces: what was raised first of all is last.
     """
     if isinstance(failure, pymysql.MySQLError):
-        code, text = (failure.args * 2)[:2]
-        return f"the warehouse says: {text}. {_ADVICE.get(code, '')}".strip()
+        first, last = (failure.args[0], failure.args[-1]) if failure.args else (0, "it broke off")
+        return f"the warehouse says: {last}. {_ADVICE.get(first, '')}".strip()
     text = str(failure)
     raised = [line.strip() for line in _RAISED.findall(text)]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
