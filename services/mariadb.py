@@ -64,6 +64,7 @@ def options(chosen: Settings, data: Path) -> list[str]:
         "--character-set-server=utf8mb4",
         "--default-time-zone=+00:00",
         "--innodb-buffer-pool-size=256M",
+        "--max-allowed-packet=64M",  # Kafka's largest message, every byte of it escaped, is 32M in a statement
         *run_as(),
     ]
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pymysql
-from kafka.errors import KafkaError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -28,6 +27,8 @@ from spark_apps import shedding
 from spark_apps.batch_counters import BatchCounters
 from spark_apps.control import AlreadyRunningError, Lease
 from spark_apps.enrichment import Enricher
+from spark_apps.failures import reason
+from spark_apps.joiner import JoinError, check_join
 from spark_apps.master import snapshots
 from spark_apps.messages import SPARK_SCHEMA
 from spark_apps.metrics_page import page
@@ -35,7 +36,7 @@ from spark_apps.metrics_server import serve_metrics
 from spark_apps.pipeline import PipelineError, load_pipeline
 from spark_apps.session import create_session, kafka_options
 from spark_apps.tables import TableError, check_tables
-from spark_apps.topics import TopicError, source_number
+from spark_apps.topics import TopicError, source_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,15 +46,16 @@ if TYPE_CHECKING:
 
     from services.settings import Settings
     from spark_apps.pipeline import Pipeline
+    from spark_apps.topics import Source
 
 ASKED_BY = "FRESHET_ASKED_BY"  # the process on whose behalf this runs; without it, nobody waits for the end
 TRIGGER = "1 second"
 LOOK_SECONDS = 1
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
-MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, KafkaError)
+MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, TopicError)
 CANNOT_START = (
-    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError,
-    pymysql.MySQLError, KafkaError,
+    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError, JoinError,
+    pymysql.MySQLError,
 )  # fmt: skip
 
 
@@ -68,7 +70,7 @@ def main() -> None:
     try:
         run(settings(), load_pipeline(parser.parse_args().pipeline))
     except CANNOT_START as failure:
-        sys.exit(f"enrich_stream: {failure}")
+        sys.exit(f"enrich_stream: {reason(failure)}")
     print("enrich_stream: stopped as asked, between two batches", flush=True)
 
 
@@ -77,6 +79,8 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     prepare(chosen, pipeline, stop)  # what cannot work at all is said before Spark starts
+    with snapshots.hold(chosen.state / "snapshots" / pipeline.name) as snapshot:
+        check_join(pipeline, snapshot.path)
     counters = BatchCounters(chosen, pipeline)
     with Lease(login("loader", chosen), pipeline.name) as lease, serve_metrics(chosen, lambda: page(counters)):
         session = create_session(f"enrich_stream {pipeline.name}")
@@ -93,23 +97,24 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                     break
                 ran_well = time.monotonic() - started > LONGEST_PAUSE_SECONDS
                 pause = FIRST_PAUSE_SECONDS if ran_well else min(2 * pause, LONGEST_PAUSE_SECONDS)
-                print(f"enrich_stream: {first_line(failure)}; goes on in {pause:.0f} s", flush=True)
-                stop.wait(pause)
-        counters.look(stream.source)  # the last batch's row
+                print(f"enrich_stream: {reason(failure).rstrip('.')}. It goes on in {pause:.0f} s.", flush=True)
+                rest(pause, lease, stop)
+        counters.look(stream.source.number)  # the last batch's row
         session.stop()
 
 
 def watch(query: StreamingQuery, stream: Stream, lease: Lease, counters: BatchCounters, session: SparkSession) -> None:
     """Wait until the query has ended; asked to stop, it ends between two batches.
 
+    Spark takes a topic that was made again, and has as many messages as the old one had, for the old one.
     A query that waits for events is ended here, one that goes from batch to batch by its next batch (Stream.write).
     Between batches, events that were shed are taken back.
     """
     try:
         while not query.awaitTermination(LOOK_SECONDS):
-            counters.look(stream.source)
-            if lease.stop_requested() or is_orphan():
-                stream.stop.set()
+            stream.source.check()
+            counters.look(stream.source.number)
+            look(lease, stream.stop)
             waits = not query.status["isTriggerActive"]
             if stream.stop.is_set() and waits:
                 return
@@ -119,16 +124,23 @@ def watch(query: StreamingQuery, stream: Stream, lease: Lease, counters: BatchCo
         query.stop()
 
 
+def rest(seconds: float, lease: Lease, stop: threading.Event) -> None:
+    """Wait, unless asked to stop meanwhile."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not stop.wait(LOOK_SECONDS):
+        look(lease, stop)
+
+
+def look(lease: Lease, stop: threading.Event) -> None:
+    """See whether the application is asked to stop."""
+    if lease.stop_requested() or is_orphan():
+        stop.set()
+
+
 def is_orphan() -> bool:
     """Tell whether the process that asked for this application, an Airflow task, has gone without ending it."""
     asked_by = os.environ.get(ASKED_BY)
     return asked_by is not None and not psutil.pid_exists(int(asked_by))
-
-
-def first_line(failure: Exception) -> str:
-    """Say in one line what ended a query."""
-    lines = [line.strip() for line in str(failure).splitlines()]
-    return next((line for line in lines if line), type(failure).__name__)
 
 
 @dataclass(frozen=True)
@@ -137,7 +149,7 @@ class Stream:
 
     chosen: Settings
     pipeline: Pipeline
-    source: int
+    source: Source
     marker: str
     stop: threading.Event
     one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
@@ -147,7 +159,7 @@ class Stream:
         with connect(login("loader", self.chosen)) as connection:
             shedding.sweep(connection, self.sheds, self.pipeline.name)
         topic = self.pipeline.source.topic
-        checkpoint = self.chosen.state / "checkpoints" / self.pipeline.name / str(self.source)
+        checkpoint = self.chosen.state / "checkpoints" / self.pipeline.name / str(self.source.number)
         return (
             session.readStream.format("kafka")
             .options(**kafka_options(self.chosen, topic))
@@ -185,7 +197,7 @@ class Stream:
             else:
                 target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
                 enriched.write.format("kafka").options(**target).save()
-            counts = counters.end(self.source, batch_id, snapshot, time.monotonic() - began)
+            counts = counters.end(self.source.number, batch_id, snapshot, time.monotonic() - began)
         if counts.taken_segments:
             with connect(login("loader", self.chosen)) as connection:
                 shedding.forget(connection, self.sheds, counts.taken_segments)
@@ -197,12 +209,10 @@ class Stream:
 
 
 def prepare(chosen: Settings, pipeline: Pipeline, stop: threading.Event) -> Stream:
-    """Check everything that a start needs, so that what is missing is said in one line."""
+    """Check what a start needs of the services, so that what is missing is said in one line."""
     loader = login("loader", chosen)
-    with snapshots.hold(chosen.state / "snapshots" / pipeline.name):  # there is one to join with
-        marker = check_tables(loader, pipeline)
-    source = source_number(chosen.kafka_bootstrap, pipeline.source.topic, loader)
-    return Stream(chosen, pipeline, source, marker, stop)
+    marker = check_tables(loader, pipeline)
+    return Stream(chosen, pipeline, source_of(chosen.kafka_bootstrap, pipeline.source.topic, loader), marker, stop)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from services.warehouse import Connection
     from spark_apps.pipeline import Pipeline
     from spark_apps.semistream.joins.semi_stream_join import SemiStreamJoin
+    from spark_apps.topics import Source
 
 ROWS_A_LOAD = 50_000
 UNLIMITED_TAKES_SECONDS = 1.0  # for events that were shed when their pipeline still had a limit
@@ -44,7 +45,7 @@ class Enricher:
 
     Attributes:
         pipeline: what its file says.
-        source: the number of the topic's incarnation.
+        source: the topic's incarnation.
         snapshot: the master data to join with.
         marker: a column of the master data that is never null: where it is, nothing matched.
         sheds: the folder of the pipeline's shed events.
@@ -53,7 +54,7 @@ class Enricher:
     """
 
     pipeline: Pipeline
-    source: int
+    source: Source
     snapshot: Path
     marker: str
     sheds: Path
@@ -95,10 +96,13 @@ class Enricher:
 
         with (
             loading() as connection,
-            self._landing(connection, self.source, work, lambda: arrivals.first) as landing,
+            self._landing(connection, self.source.number, work, lambda: arrivals.first) as landing,
         ):
             for rows in work.joined(readable()):
-                yield from landing.land(rows)
+                for message in landing.land(rows):
+                    self.source.check()  # a message cannot be taken back
+                    yield message
+            self.source.check()  # before the commit, and after all that was read
             landing.settle(spans)
             landing.advance(spans)
             with counts.timed("load"):

@@ -87,14 +87,16 @@ class EventReader:
         numbers = np.empty((fields, count), np.int64)
         starts, ends = np.empty((fields, count), np.int32), np.empty((fields, count), np.int32)
         schema = (self._names, self._name_offsets, self._numbers, self._may_be_null)
-        scanner.scan(data, bounds, *schema, plain, numbers, starts, ends)
+        floats = numbers.view(np.float64)
+        scanner.scan(data, bounds, *schema, plain, numbers, floats, starts, ends)
         columns = []
         for field, (name, kind) in enumerate(self._kinds.items()):
             nulls = starts[field, plain] < 0 if name in self._nullable else None
             if pa.types.is_string(kind.arrow):
                 columns.append(_texts(data, starts[field, plain], ends[field, plain], nulls))
             else:
-                columns.append(pa.array(numbers[field, plain], mask=nulls).cast(kind.arrow))
+                found = floats if pa.types.is_floating(kind.arrow) else numbers
+                columns.append(pa.array(found[field, plain], mask=nulls).cast(kind.arrow))
         return plain, columns
 
     def _read_carefully(self, value: bytes | None) -> dict[str, Any]:
@@ -119,6 +121,8 @@ class EventReader:
 def _fields_of(value: bytes) -> dict[str, Any]:
     try:
         event = json.loads(value.decode("utf-8"), object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+    except UnreadableEventError:
+        raise
     except UnicodeDecodeError as problem:
         raise UnreadableEventError(f"not UTF-8: byte {problem.start}") from None
     except json.JSONDecodeError as problem:

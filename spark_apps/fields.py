@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from spark_apps import event_scanner as scanner
+from spark_apps import event_values as plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,8 +64,8 @@ def _floating(value: Any) -> float:  # noqa: ANN401  # JSON
 
 
 def _text(value: Any) -> str:  # noqa: ANN401  # JSON
-    if type(value) is not str or len(value) > scanner.LONGEST_TEXT:
-        raise InvalidValueError(f"must be a text of at most {scanner.LONGEST_TEXT} characters")
+    if type(value) is not str or len(value) > plain.LONGEST_TEXT:
+        raise InvalidValueError(f"must be a text of at most {plain.LONGEST_TEXT} characters")
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise InvalidValueError("must be a text of whole characters, half of a surrogate pair stands alone")
     return value
@@ -91,10 +91,10 @@ def _time(value: Any) -> datetime:  # noqa: ANN401  # JSON
 
 
 KINDS = {
-    "int64": Kind(scanner.INTEGER, pa.int64(), "BIGINT", _integer(-(2**63), 2**63 - 1)),
-    "uint32": Kind(scanner.UNSIGNED, pa.int64(), "INT UNSIGNED", _integer(0, scanner.LARGEST_UNSIGNED)),
-    "float64": Kind(scanner.FLOATING, pa.float64(), "DOUBLE", _floating),
-    "string": Kind(scanner.TEXT, pa.string(), f"VARCHAR({scanner.LONGEST_TEXT})", _text),
-    "uuid": Kind(scanner.UUID, pa.string(), "UUID", _uuid),
-    "timestamp": Kind(scanner.TIMESTAMP, pa.timestamp("ms"), "DATETIME(3)", _time),
+    "int64": Kind(plain.INTEGER, pa.int64(), "BIGINT", _integer(-(2**63), 2**63 - 1)),
+    "uint32": Kind(plain.UNSIGNED, pa.int64(), "INT UNSIGNED", _integer(0, plain.LARGEST_UNSIGNED)),
+    "float64": Kind(plain.FLOATING, pa.float64(), "DOUBLE", _floating),
+    "string": Kind(plain.TEXT, pa.string(), f"VARCHAR({plain.LONGEST_TEXT})", _text),
+    "uuid": Kind(plain.UUID, pa.string(), "UUID", _uuid),
+    "timestamp": Kind(plain.TIMESTAMP, pa.timestamp("ms"), "DATETIME(3)", _time),
 }

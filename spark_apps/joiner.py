@@ -10,7 +10,8 @@ import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from spark_apps.semistream.joins import TimedCHybridJoin
+from spark_apps.events import EventReader
+from spark_apps.semistream import joins
 from spark_apps.semistream.relation.page_file import PageFile
 
 if TYPE_CHECKING:
@@ -19,11 +20,28 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from spark_apps.pipeline import Pipeline
+    from spark_apps.pipeline import JoinName, Pipeline
     from spark_apps.semistream.joins.semi_stream_join import SemiStreamJoin
 
+# Every join of the library but the one whose condition is no equality: a pipeline's file names a key.
+JOINS: dict[JoinName, type[SemiStreamJoin]] = {
+    "chybridjoin": joins.TimedCHybridJoin,
+    "hybridjoin": joins.HybridJoin,
+    "x_hybridjoin": joins.XHybridJoin,
+    "optimised_x_hybridjoin": joins.OptimisedXHybridJoin,
+    "cmeshjoin": joins.CMeshJoin,
+    "meshjoin": joins.MeshJoin,
+    "r_meshjoin": joins.RMeshJoin,
+    "ordered_meshjoin": joins.OrderedMeshJoin,
+    "cinlj": joins.CachedIndexNestedLoopJoin,
+    "inlj": joins.IndexNestedLoopJoin,
+}
 _MEGABYTE = 1024 * 1024
 _idle: dict[tuple[str, Path], SemiStreamJoin] = {}
+
+
+class JoinError(Exception):
+    """A pipeline's join does not fit its snapshot, or the snapshot is damaged; the message says what to do."""
 
 
 @contextmanager
@@ -39,10 +57,30 @@ def borrowed_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iter
     _idle[key] = join
 
 
+def check_join(pipeline: Pipeline, snapshot: Path) -> None:
+    """Read every page of a snapshot and make the pipeline's join with it, or raise JoinError."""
+    events = EventReader(pipeline.source.fields, pipeline.master.key).schema
+    try:
+        PageFile(snapshot).verify()
+        _construct(pipeline, events, snapshot)
+    except (ValueError, OSError) as error:
+        raise JoinError(
+            f"pipeline {pipeline.name!r} cannot be joined with its snapshot: {error}. "
+            "The Dag refresh_master_order publishes another snapshot."
+        ) from error
+
+
 def _make(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJoin:
     gc.unfreeze()
     _idle.clear()
-    join = TimedCHybridJoin(
+    join = _construct(pipeline, events, snapshot)
+    gc.collect()
+    gc.freeze()  # Spark's worker collects garbage after each task: what stays need not be looked through each time
+    return join
+
+
+def _construct(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJoin:
+    return JOINS[pipeline.join](
         PageFile(snapshot),
         events,
         on=pipeline.master.key,
@@ -50,6 +88,3 @@ def _make(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJo
         how="left",
         columns=pipeline.master.columns,
     )
-    gc.collect()
-    gc.freeze()  # Spark's worker collects garbage after each task: what stays need not be looked through each time
-    return join

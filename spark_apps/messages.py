@@ -54,6 +54,8 @@ def _json(column: pa.Array) -> pa.Array:
             text = compute.binary_join_element_wise('"', column, '"', "")
         else:
             text = pa.array([None if each is None else json.dumps(each) for each in column.to_pylist()], pa.string())
+    elif arrow_types.is_floating(column.type):  # a division by zero is NULL in SQL, and infinite is no JSON
+        text = compute.if_else(compute.is_finite(column), column.cast(pa.string()), None)
     else:
         text = column.cast(pa.string())
     return text.fill_null("null")

@@ -16,6 +16,11 @@ Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 # What both SQL and Arrow can compute: names, numbers, + - * / and brackets.
 Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
 FieldType = Literal["int64", "uint32", "float64", "string", "uuid", "timestamp"]
+# By their papers' names; spark_apps/joiner.py says which class each is.
+JoinName = Literal[
+    "chybridjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin",
+    "cmeshjoin", "meshjoin", "r_meshjoin", "ordered_meshjoin", "cinlj", "inlj",
+]  # fmt: skip
 LEAST_MEMORY_MB = 8
 
 
@@ -58,6 +63,7 @@ class Pipeline(_Section):
 
     name: Identifier
     memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB)]
+    join: JoinName = "chybridjoin"
     batch_seconds: Annotated[float, Field(ge=0.1, le=3600)] | None = None
     source: Source
     master: Master
@@ -66,6 +72,8 @@ class Pipeline(_Section):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         fields = self.source.fields
+        if self.batch_seconds is not None and self.join != "chybridjoin":
+            raise ValueError(f"batch_seconds needs join chybridjoin, which alone can shed, got {self.join!r}")
         if unknown := [name for name in self.master.key if name not in fields]:
             raise ValueError(f"master.key must be fields of source.fields, got {unknown}")
         if doubled := [name for name in self.master.columns if name in fields]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
 
 from services.warehouse import connect
 
@@ -13,9 +15,40 @@ if TYPE_CHECKING:
     from services.warehouse import Login
     from spark_apps.pipeline import Pipeline
 
+_BOOTSTRAP_MS, _ANSWER_MS = 5_000, 10_000
+_admins: dict[str, KafkaAdminClient] = {}
+
 
 class TopicError(Exception):
-    """A topic is missing; the message says what makes it."""
+    """A topic cannot be read: it is missing, or another one, or no broker answers; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One incarnation of a topic: a topic that is deleted and made again is another source.
+
+    Attributes:
+        number: under which the warehouse knows it.
+        bootstrap: the broker's address.
+        topic: its name.
+        topic_id: what the broker calls it, and no other topic ever.
+    """
+
+    number: int
+    bootstrap: str
+    topic: str
+    topic_id: str
+
+    def check(self) -> None:
+        """Raise TopicError unless the topic of this name is this one still.
+
+        A topic that is gone never comes back under its identity. So whatever was read before a check that passes was
+        read from this source.
+        """
+        if _topic_id(self.bootstrap, self.topic) != self.topic_id:
+            raise TopicError(
+                f"topic {self.topic!r} was deleted and made again: it is another source, from offset 0 on."
+            )
 
 
 def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
@@ -29,19 +62,32 @@ def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
     return sorted(missing)
 
 
-def source_number(bootstrap: str, topic: str, loader: Login) -> int:
-    """Return the small number under which this incarnation of a topic is known in the warehouse."""
+def source_of(bootstrap: str, topic: str, loader: Login) -> Source:
+    """Return the incarnation of a topic that is on the broker now, with its number in the warehouse."""
     topic_id = _topic_id(bootstrap, topic)
+    known = "SELECT source FROM source WHERE topic = %s AND topic_id = %s"
     with connect(loader) as connection, connection.cursor() as cursor:
-        cursor.execute("INSERT IGNORE INTO source (topic, topic_id) VALUES (%s, %s)", (topic, topic_id))
-        cursor.execute("SELECT source FROM source WHERE topic = %s AND topic_id = %s", (topic, topic_id))
+        if not cursor.execute(known, (topic, topic_id)):  # an INSERT IGNORE would use up a number each time
+            cursor.execute("INSERT INTO source (topic, topic_id) VALUES (%s, %s)", (topic, topic_id))
+            cursor.execute(known, (topic, topic_id))
         ((number,),) = cursor.fetchall()
-    return int(number)
+    return Source(int(number), bootstrap, topic, topic_id)
 
 
 def _topic_id(bootstrap: str, topic: str) -> str:
-    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
-        (described,) = admin.describe_topics([topic])
+    """Ask the broker; the connection stays, for this is asked at every look and by every task."""
+    try:
+        if bootstrap not in _admins:
+            _admins[bootstrap] = KafkaAdminClient(
+                bootstrap_servers=bootstrap, bootstrap_timeout_ms=_BOOTSTRAP_MS, request_timeout_ms=_ANSWER_MS
+            )
+        (described,) = _admins[bootstrap].describe_topics([topic])
+    except KafkaError as error:
+        if stale := _admins.pop(bootstrap, None):
+            stale.close()
+        raise TopicError(
+            f"no broker answers at {bootstrap} ({error}). Start it, or correct FRESHET_KAFKA_HOST and _PORT."
+        ) from error
     if described["error_code"]:
         raise TopicError(f"topic {topic!r} is not on {bootstrap}. The Dag prepare_warehouse makes it.")
     return str(described["topic_id"])

@@ -82,6 +82,12 @@ def published(folder: Path) -> Iterator[Snapshot]:
     for manifest in folder.glob("v*.json"):
         try:
             told = json.loads(manifest.read_text())
+            snapshot = Snapshot(**told | {"path": folder / told["path"]})
         except FileNotFoundError:
             continue  # removed since it was listed
-        yield Snapshot(**told | {"path": folder / told["path"]})
+        except (ValueError, TypeError, KeyError) as error:
+            raise SnapshotError(
+                f"{manifest} must be the JSON of a snapshot ({error}). "
+                "Remove it, then run the Dag refresh_master_order."
+            ) from error
+        yield snapshot

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 import psutil
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from services.settings import ROOT
 from services.waiting import wait_until
 from services.warehouse import connect, login
+from spark_apps.topics import create_topics
 
 if TYPE_CHECKING:
     from services.settings import Settings
@@ -26,6 +27,13 @@ SECONDS = 240.0
 MASTER = "local[2,4]"
 KINDS = ("enriched", "unmatched", "rejected")
 PIPELINES = ROOT / "tests" / "pipelines"
+
+
+def spark_submit(running: Settings, pipeline: str) -> list[str]:
+    """The command line that starts the application on a pipeline."""
+    jars = ",".join(map(str, sorted((running.jars / "spark").glob("*.jar"))))
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER, "--jars", jars]
+    return [*command, "--driver-memory", "1g", str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", pipeline]
 
 
 class Application:
@@ -42,9 +50,6 @@ class Application:
 
     def start(self) -> None:
         """Submit it and wait until its query runs."""
-        jars = ",".join(map(str, sorted((self.running.jars / "spark").glob("*.jar"))))
-        command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER, "--jars", jars]
-        command += ["--driver-memory", "1g", str(ROOT / "spark_apps" / "enrich_stream.py")]
         environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -55,7 +60,7 @@ class Application:
         seen = self.printed().count(" runs\n")
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                [*command, "--pipeline", self.pipeline.name], env=environment, stdout=output, stderr=output
+                spark_submit(self.running, self.pipeline.name), env=environment, stdout=output, stderr=output
             )
         self.wait(lambda: None if self.printed().count(" runs\n") > seen else self._obstacle(), "the query to run")
 
@@ -81,25 +86,36 @@ class Application:
 
     def terminate(self) -> int:
         """Ask the driver program to end and return the exit code of the whole."""
+        self.driver().terminate()
+        return self.wait_for_end()
+
+    def wait_for_end(self) -> int:
+        """Wait until it has ended and return the exit code of the whole."""
         assert self._process
-        (driver,) = (each for each in self.processes("enrich_stream.py") if each.name().startswith("python"))
-        driver.terminate()
         return self._process.wait(SECONDS)
+
+    def driver(self) -> psutil.Process:
+        """The process of our own program; Spark's is its parent."""
+        (driver,) = (each for each in self.processes("enrich_stream.py") if each.name().startswith("python"))
+        return driver
 
     @property
     def ended(self) -> bool:
         """Whether it has ended."""
         return self._process is None or self._process.poll() is not None
 
-    def send(self, *values: bytes | None) -> None:
-        """Send messages to the pipeline's topic."""
+    def send(self, *values: bytes | None, partition: int | None = None) -> None:
+        """Send messages to the pipeline's topic, all to one partition if it is given."""
         producer = KafkaProducer(
             bootstrap_servers=self.running.kafka_bootstrap, linger_ms=20, max_request_size=16_000_000
         )
         with closing(producer):
             topic = self.pipeline.source.topic
             # kafka-python wants a key beside a message without a value.
-            futures = [producer.send(topic, value, key=b"none" if value is None else None) for value in values]
+            futures = [
+                producer.send(topic, value, key=b"none" if value is None else None, partition=partition)
+                for value in values
+            ]
             for future in futures:
                 future.get(SECONDS)
 
@@ -116,11 +132,25 @@ class Application:
         """Wait for a condition."""
         wait_until(met, what=what, seconds=SECONDS)  # type: ignore[arg-type]
 
-    def landed(self) -> int:
+    def landed(self, where: str = "TRUE") -> int:
         """Count the rows of the three tables."""
         name = self.pipeline.name
-        tables = " UNION ALL ".join(f"SELECT 1 FROM {name}_{kind}" for kind in KINDS)
+        tables = " UNION ALL ".join(f"SELECT 1 FROM {name}_{kind} WHERE {where}" for kind in KINDS)
         return len(self.rows(tables))
+
+    def source(self) -> int:
+        """The number of the topic that is there now; 0 when the application does not know it yet."""
+        topic = self.pipeline.source.topic
+        with closing(KafkaAdminClient(bootstrap_servers=self.running.kafka_bootstrap)) as admin:
+            (described,) = admin.describe_topics([topic])
+        found = self.rows(f"SELECT source FROM source WHERE topic = '{topic}' AND topic_id = '{described['topic_id']}'")
+        return int(str(found[0][0])) if found else 0
+
+    def make_topic_again(self) -> None:
+        """Delete the pipeline's topic and make another one of its name."""
+        with closing(KafkaAdminClient(bootstrap_servers=self.running.kafka_bootstrap)) as admin:
+            admin.delete_topics([self.pipeline.source.topic])
+        create_topics(self.running.kafka_bootstrap, self.pipeline)
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         """Ask the warehouse."""
@@ -130,9 +160,8 @@ class Application:
 
     def topic(self) -> dict[tuple[int, int], bytes]:
         """Return all messages of the pipeline's topic by their position."""
-        topic = self.pipeline.source.topic
         with closing(KafkaConsumer(bootstrap_servers=self.running.kafka_bootstrap, group_id=None)) as consumer:
-            parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            parts = self._parts(consumer)
             consumer.assign(parts)
             consumer.seek_to_beginning()
             ends = consumer.end_offsets(parts)
@@ -142,13 +171,22 @@ class Application:
                     found |= {(part.partition, record.offset): record.value for record in records}
         return found
 
+    def ends(self) -> dict[int, int]:
+        """Return the next offset of each partition of the pipeline's topic."""
+        with closing(KafkaConsumer(bootstrap_servers=self.running.kafka_bootstrap, group_id=None)) as consumer:
+            return {part.partition: end for part, end in consumer.end_offsets(self._parts(consumer)).items()}
+
+    def _parts(self, consumer: KafkaConsumer) -> list[TopicPartition]:
+        topic = self.pipeline.source.topic
+        return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+
     def _obstacle(self) -> str:
         assert not self.ended, self.printed()[-3000:]
         return "not yet"
 
     def _behind(self) -> str | None:
         assert not self.ended, self.printed()[-3000:]
-        landed, sent = self.landed(), len(self.topic())
+        landed, sent = self.landed(f"source = {self.source()}"), len(self.topic())
         return None if landed == sent else f"{landed} of {sent} events have landed"
 
 

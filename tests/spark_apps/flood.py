@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
     from spark_apps.semistream.relation.base import Page
     from spark_apps.task_counts import TaskCounts
+    from spark_apps.topics import Source
 
 PRODUCTS = 280  # of the 300 that sales are of: some match nothing
-SOURCE = 60_000  # no topic's number
 KINDS = ("enriched", "unmatched", "rejected", "shed")
 Position = tuple[int, int]
 
@@ -49,6 +49,7 @@ class Stream:
     pipeline: Pipeline
     snapshot: Path
     root: Path
+    source: Source
     sent: dict[int, list[bytes]] = field(default_factory=lambda: {0: [], 1: []})
     messages: Counter[Position] = field(default_factory=Counter)
 
@@ -64,7 +65,7 @@ class Stream:
     ) -> tuple[Iterator[pa.RecordBatch], list[TaskCounts]]:
         """Begin a task on events; it goes on as its messages are asked for."""
         reported: list[TaskCounts] = []
-        enricher = Enricher(self.pipeline, SOURCE, self.snapshot, "product_key", self.root, job, reported.append)
+        enricher = Enricher(self.pipeline, self.source, self.snapshot, "product_key", self.root, job, reported.append)
         now = datetime.now(UTC)
         batch = pa.RecordBatch.from_pydict(
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,9 @@ from spark_apps.pipeline import load_pipeline
 from spark_apps.shedding import Waiting
 from spark_apps.tables import create_tables
 from spark_apps.task_counts import Arrivals, TaskCounts, kind_of
-from spark_apps.topics import create_topics
+from spark_apps.topics import create_topics, source_of
 from tests.spark_apps.application import PIPELINES, SECONDS, Application, sale
-from tests.spark_apps.flood import SOURCE, Stream
+from tests.spark_apps.flood import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 PRODUCTS = 2000
 KNOWN = 600
+OTHER_SOURCE = 60_000  # no topic has this number
 BAD = [
     b"garbage",
     None,
@@ -172,13 +174,14 @@ def test_what_was_shed_comes_back_while_nothing_else_comes(
 ) -> None:
     """A task has shed, the stream is idle: jobs of their own take all of it back, and are counted."""
     pipeline = application.pipeline.model_copy(update={"batch_seconds": 1e-9})  # time for no page at all
-    state = application.running.state
-    shedder = Stream(pipeline, state / "snapshots" / "counted" / "v000001.pages", state / "shed" / "counted")
+    state, bootstrap = application.running.state, application.running.kafka_bootstrap
+    source = replace(source_of(bootstrap, "counted", login("loader")), number=OTHER_SOURCE)
+    shedder = Stream(pipeline, state / "snapshots" / "counted" / "v000001.pages", state / "shed" / "counted", source)
     offsets = shedder.arrive(0, 900)
     expected = len(offsets) - sum(offset % 100 == 7 for offset in offsets)  # unreadable ones
     shed = shedder.run(0, offsets).shed
     assert shed
-    landed = f"SELECT 1 FROM counted_enriched WHERE source = {SOURCE}"
+    landed = f"SELECT 1 FROM counted_enriched WHERE source = {OTHER_SOURCE}"
     application.wait(
         lambda: None if len(application.rows(landed)) == expected else "events wait", "shed events to land"
     )

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from spark_apps.events import EventReader, UnreadableEventError
 from spark_apps.pipeline import load_pipeline
+from tests.spark_apps.application import PIPELINES
 
-FIELDS = load_pipeline("sales").source.fields
-READER = EventReader(FIELDS, ["product_id"])
+READER = EventReader(load_pipeline("sales").source.fields, ["product_id"])
+READINGS = EventReader(load_pipeline("readings", PIPELINES).source.fields, ["station"])
 GOOD: dict[str, Any] = {
     "event_id": "01890000-0000-7000-8000-00000000000a",
     "product_id": 7,
@@ -26,11 +27,21 @@ GOOD: dict[str, Any] = {
 }
 
 
-def read(*values: bytes | None) -> tuple[list[dict[str, Any]], dict[int, str]]:
+READING: dict[str, Any] = {
+    "station": "Ljósafoss",
+    "celsius": -7.25,
+    "wind": 12,
+    "remark": "",
+    "taken_at": "2026-01-02T03:04:05.678Z",
+}
+PLAIN = json.dumps(READING, ensure_ascii=False).encode()  # without an escape, which the scanner leaves to others
+
+
+def read(*values: bytes | None, reader: EventReader = READER) -> tuple[list[dict[str, Any]], dict[int, str]]:
     """The readable events as rows, and the reasons of the others by their place; offset 100 is the first."""
     count = len(values)
     offsets = pa.array(range(100, 100 + count), pa.int64())
-    found = READER.read(pa.array([4] * count, pa.int32()), offsets, pa.array(values, pa.binary()))
+    found = reader.read(pa.array([4] * count, pa.int32()), offsets, pa.array(values, pa.binary()))
     return found.events.to_pylist(), dict(found.rejected)
 
 
@@ -100,14 +111,14 @@ def test_what_says_the_same_in_another_way_is_read_the_same(text: bytes) -> None
         (b"\xff\xfe", "not UTF-8: byte 0"),
         (event(name="x").replace(b'"x"', b'"\xc3("'), "not UTF-8"),
         (json.dumps(GOOD).encode("utf-16"), "not UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "not JSON that we read: nested too deeply"),
         (event()[:-1] + b', "quantity": 5}', "quantity: there twice"),
         (event(quantity="two"), "quantity: must be a whole number of 0 to 4294967295, got 'two'"),
         (event(quantity=-1), "quantity: must be a whole number"),
         (event(quantity=2**32), "quantity: must be a whole number"),
         (event(quantity=2.0), "quantity: must be a whole number"),
         (event(quantity=True), "quantity: must be a whole number"),
-        (event(quantity=float("nan")), "NaN is no number"),
+        (event(quantity=float("nan")), "not JSON: NaN is no number"),
         (event(store_id=None), "store_id: must be a whole number"),
         (event(store_id=[1]), "store_id: must be a whole number"),
         (event(product_id="seven"), "product_id: must be a whole number"),
@@ -134,7 +145,7 @@ def test_an_unreadable_event_is_set_aside_between_good_ones(value: bytes | None,
     rows, rejected = read(event(product_id=1), value, event(product_id=3))
     assert rows == [row(product_id=1), row(product_id=3, kafka_offset=102)]
     assert list(rejected) == [1]
-    assert reason in rejected[1]
+    assert rejected[1].startswith(reason)
     assert len(rejected[1]) <= 200
 
 
@@ -155,44 +166,110 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=3,
 )
-NAMES = st.sampled_from([*GOOD, "other"])
+NAMES = st.sampled_from([*GOOD, *READING, "other"])
 
 
-def carefully(value: bytes) -> dict[str, Any] | str:
+def carefully(reader: EventReader, value: bytes) -> dict[str, Any] | str:
     """What the careful reader makes of an event: a row or a reason."""
     try:
-        return READER._read_carefully(value)  # noqa: SLF001 - the law is about the two readers
+        return reader._read_carefully(value)  # noqa: SLF001 - the law is about the two readers
     except UnreadableEventError as problem:
         return str(problem)
 
 
+def assert_both_read_the_same(reader: EventReader, text: bytes) -> None:
+    """The reader as it is, scanner first, and the careful one alone."""
+    expected = carefully(reader, text)
+    rows, rejected = read(text, reader=reader)
+    if isinstance(expected, str):
+        assert (rows, rejected) == ([], {0: expected[:200]})
+    else:
+        assert repr(rows) == repr([{"kafka_partition": 4, "kafka_offset": 100, **expected}])  # -0.0 is not 0.0
+
+
 @given(
+    of=st.sampled_from([(READER, GOOD), (READINGS, READING)]),
     changes=st.dictionaries(NAMES, JSON_VALUES, max_size=3),
     gone=st.sets(NAMES, max_size=1),
     spoilt=st.none() | st.tuples(st.integers(0, 300), st.binary(max_size=2)),
     compact=st.booleans(),
+    ascii_only=st.booleans(),
 )
 def test_the_scanner_reads_nothing_that_the_careful_reader_would_read_otherwise(
+    of: tuple[EventReader, dict[str, Any]],
     changes: dict[str, Any],
     gone: set[str],
     spoilt: tuple[int, bytes] | None,
     compact: bool,  # noqa: FBT001
+    ascii_only: bool,  # noqa: FBT001
 ) -> None:
     """For any event, however spoilt."""
-    content = {name: value for name, value in {**GOOD, **changes}.items() if name not in gone}
-    text = json.dumps(content, separators=(",", ":") if compact else None).encode(errors="surrogatepass")
+    reader, good = of
+    content = {name: value for name, value in {**good, **changes}.items() if name not in gone}
+    shown = json.dumps(content, separators=(",", ":") if compact else None, ensure_ascii=ascii_only)
+    text = shown.encode(errors="surrogatepass")
     if spoilt:
         at = spoilt[0] % len(text)
         text = text[:at] + spoilt[1] + text[at + 1 :]
-    expected = carefully(text)
-    rows, rejected = read(text)
-    if isinstance(expected, str):
-        assert (rows, rejected) == ([], {0: expected[:200]})
-    else:
-        assert rows == [{"kafka_partition": 4, "kafka_offset": 100, **expected}]
+    assert_both_read_the_same(reader, text)
+
+
+DIGITS = st.text("0123456789", max_size=20)
+
+
+@given(
+    sign=st.sampled_from(["", "-", "+"]),
+    whole=st.sampled_from(["0", "1", "9007199254740993", ""]) | DIGITS,
+    fraction=st.just("") | DIGITS.map(".{}".format),
+    exponent=st.just("") | st.tuples(st.sampled_from(["e", "E", "e+", "e-"]), DIGITS.map(lambda d: d[:3])).map("".join),
+)
+def test_a_number_is_the_nearest_double(sign: str, whole: str, fraction: str, exponent: str) -> None:
+    """However many digits it has; what is no number of JSON's is refused."""
+    number = f"{sign}{whole}{fraction}{exponent}".encode()
+    assert_both_read_the_same(READINGS, PLAIN.replace(b"-7.25", number))
+
+
+def test_usual_numbers_are_the_nearest_doubles() -> None:
+    """As programs print them, rounded or with all digits."""
+    random = np.random.default_rng(1)
+    numbers = [value for scale in (1e-9, 1.0, 1e6) for value in (random.normal(0, scale, 2000)).tolist()]
+    shown = [repr(value) for value in numbers] + [f"{value:.{n % 19}f}" for n, value in enumerate(numbers)]
+    texts = [PLAIN.replace(b"-7.25", number.encode()) for number in shown]
+    rows, rejected = read(*texts, reader=READINGS)
+    assert not rejected
+    by_place = {row["kafka_offset"] - 100: row["celsius"] for row in rows}
+    assert [by_place[place] for place in range(len(shown))] == [float(number) for number in shown]
+
+
+def test_text_is_utf8_as_python_decodes_it() -> None:
+    """Every first byte with every kind of second one: no half characters, no longer forms, no surrogates."""
+    seconds = (0x00, 0x22, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xFF)
+    for first in range(256):
+        sequences = [
+            bytes([first, second, *rest]) for second in seconds for rest in ((), (0x80,), (0xBF, 0xBF), (0x80, 0x41))
+        ]
+        texts = [PLAIN.replace(b'"remark": "', b'"remark": "' + each) for each in sequences]
+        expected = [carefully(READINGS, text) for text in texts]
+        rows, rejected = read(*texts, reader=READINGS)
+        remarks = {row["kafka_offset"] - 100: row["remark"] for row in rows}
+        good = {place: row["remark"] for place, row in enumerate(expected) if not isinstance(row, str)}
+        assert (remarks, set(rejected)) == (good, {*range(len(texts))} - good.keys())
+
+
+@pytest.mark.parametrize("character", ["x", "é", "商", "😀"])
+def test_the_longest_text_is_counted_in_characters(character: str) -> None:
+    """As the warehouse counts."""
+    fits, exceeds = ({**READING, "remark": character * count} for count in (255, 256))
+    rows, rejected = read(*(json.dumps(each, ensure_ascii=False).encode() for each in (fits, exceeds)), reader=READINGS)
+    assert [row["remark"] for row in rows] == [character * 255]
+    assert list(rejected) == [1]
 
 
 def test_plain_events_do_not_need_the_careful_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the generator sends is read at full speed."""
+    """What the generator sends is read at full speed, and so are fractions and letters of any language."""
     monkeypatch.setattr(EventReader, "_read_carefully", lambda *_: pytest.fail("not plain"))
     assert len(read(*[event(product_id=int(key)) for key in np.arange(1000)])[0]) == 1000
+    numbers = (0.0, -0.0, 21.5, -0.001, 1e22, 1e-7, 1234567.890625)
+    readings = [READING | {"celsius": number, "remark": "ø 商品 😀 \x7f"} for number in numbers]
+    rows, _ = read(*[json.dumps(each, ensure_ascii=False).encode() for each in readings], reader=READINGS)
+    assert repr([(row["celsius"], row["remark"]) for row in rows]) == repr([(n, "ø 商品 😀 \x7f") for n in numbers])

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from services import health, stack
 from services.waiting import wait_until
 from services.warehouse import connect, login
+from spark_apps.enrichment import Enricher
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
+from spark_apps.master.snapshots import current
 from spark_apps.master.tables import prepare
 from spark_apps.pipeline import load_pipeline
 from spark_apps.tables import create_tables
-from spark_apps.topics import create_topics
+from spark_apps.topics import Source, TopicError, create_topics
 from tests.spark_apps.application import PIPELINES, SECONDS, Application, sale
 
 if TYPE_CHECKING:
@@ -27,11 +31,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from services.settings import Settings
+    from spark_apps.task_counts import TaskCounts
 
 pytestmark = pytest.mark.integration
 PRODUCTS = 2000
 BURST = 3000
 NEW_PRODUCT = 999_999
+OUTAGE_SECONDS = 30
 Position = tuple[object, object]
 
 
@@ -58,11 +64,11 @@ def _runs(application: Application) -> None:
         application.start()
 
 
-def landed_rows(application: Application) -> dict[Position, tuple[str, ...]]:
-    """The enriched rows by position; more than one of a position would be seen by the count."""
+def landed_rows(application: Application, source: int) -> dict[Position, tuple[str, ...]]:
+    """A source's enriched rows by position; more than one of a position would be seen by the count."""
     found = application.rows(
         "SELECT kafka_partition, kafka_offset, event_id, product_key, quantity, price_cents FROM kills_enriched "
-        "WHERE source = (SELECT MAX(source) FROM source WHERE topic = 'kills')"
+        f"WHERE source = {source}"
     )
     rows = {(row[0], row[1]): tuple(map(str, row[2:])) for row in found}
     assert len(rows) == len(found)
@@ -88,7 +94,7 @@ def expected_rows(application: Application) -> dict[Position, tuple[str, ...]]:
 def assert_each_event_landed_once(application: Application) -> None:
     """Wait until the application has caught up; then compare row by row, and the accounting in SQL."""
     application.wait_until_caught_up()
-    assert landed_rows(application) == expected_rows(application)
+    assert landed_rows(application, application.source()) == expected_rows(application)
     ((consumed,),) = application.rows("SELECT SUM(next_offset - first_offset) FROM progress WHERE pipeline = 'kills'")
     assert consumed == application.landed()
 
@@ -103,6 +109,65 @@ def test_the_driver_is_killed_in_the_middle_of_a_batch(application: Application)
     application.send_sales(10)
     application.start()
     assert_each_event_landed_once(application)
+
+
+def test_the_topic_is_made_again_while_the_application_runs(application: Application) -> None:
+    """Spark goes on at the old topic's offsets; what it reads there is not taken for the old topic's events."""
+    application.send_sales(30)
+    assert_each_event_landed_once(application)
+    old, before, ends = application.source(), expected_rows(application), application.ends()
+    planned = len(list((checkpoint(application) / "offsets").iterdir()))
+    driver, family = application.driver(), application.processes("")
+    for process in family:
+        process.suspend()
+    application.make_topic_again()
+    for part, end in ends.items():  # so that the old topic's next offset is one of the new topic's
+        application.send(*[sale(number) for number in range(end + 20)], partition=part)
+    for process in family:
+        if process != driver:
+            process.resume()
+    application.wait(
+        lambda: None if len(list((checkpoint(application) / "offsets").iterdir())) > planned else "not yet",
+        "Spark to plan a batch of the new topic's events for the old one",
+    )
+    driver.resume()
+    assert_each_event_landed_once(application)
+    assert application.source() != old
+    assert landed_rows(application, old) == before
+    assert "was deleted and made again: it is another source, from offset 0 on" in application.printed()
+
+
+def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(application: Application) -> None:
+    """Neither a row nor a message, however late the topic was made again."""
+    running, pipeline = application.running, application.pipeline
+    gone = Source(application.source(), running.kafka_bootstrap, pipeline.source.topic, "the old topic's id")
+    snapshot = current(running.state / "snapshots" / "kills")
+    assert snapshot
+    columns = [pa.array([0, 0], pa.int32()), pa.array([10**9, 10**9 + 1], pa.int64()), pa.array([sale(1), b"garbage"])]
+    columns.append(pa.array([0, 0], pa.timestamp("us", "UTC")))
+    batch = pa.record_batch(columns, ["partition", "offset", "value", "timestamp"])
+    given: list[pa.RecordBatch] = []
+    reported: list[TaskCounts] = []
+    task = Enricher(pipeline, gone, snapshot.path, "product_key", running.state / "shed", None, reported.append)
+    with pytest.raises(TopicError, match="was deleted and made again"):
+        given.extend(task([batch]))
+    assert given == []
+    assert reported == []
+    assert application.landed(f"kafka_offset >= {10**9}") == 0
+
+
+def test_the_topic_is_made_again_while_the_application_is_away(application: Application) -> None:
+    """All that the new one has is read, from offset 0 on."""
+    application.send_sales(30)
+    assert_each_event_landed_once(application)
+    old, before = application.source(), expected_rows(application)
+    application.kill()
+    application.make_topic_again()
+    application.send_sales(40)
+    application.start()
+    assert_each_event_landed_once(application)
+    assert application.source() != old
+    assert landed_rows(application, old) == before
 
 
 def test_a_worker_is_killed_while_it_works(application: Application) -> None:
@@ -140,23 +205,30 @@ def test_the_checkpoint_is_gone_altogether(application: Application) -> None:
     assert_each_event_landed_once(application)
 
 
-@pytest.mark.parametrize("service", ["mariadb", "kafka"])
-def test_a_service_is_away_and_comes_back(application: Application, service: str) -> None:
-    """Stopped until the application has noticed; it says so, waits and goes on by itself."""
-    complaints = application.printed().count("goes on in")
+@pytest.mark.parametrize(
+    ("service", "says"),
+    [("mariadb", "the warehouse says: Can't connect to MySQL server"), ("kafka", "no broker answers at 127.0.0.1:")],
+)
+def test_a_service_is_away_for_half_a_minute_and_comes_back(application: Application, service: str, says: str) -> None:
+    """The application says what it misses, tries again at growing intervals, and goes on by itself."""
+    before = len(application.printed())
+    application.send_sales(BURST)
+    back = time.monotonic() + OUTAGE_SECONDS
     with stack.supervisor(application.running) as control:
         control.stopProcess(service)
     if service == "mariadb":
-        application.send_sales(10)
-        application.wait(
-            lambda: None if application.printed().count("goes on in") > complaints else "no word of it yet",
-            "a complaint",
-        )
+        application.send_sales(10)  # an application that has nothing to write does not miss it
+    application.wait(lambda: None if time.monotonic() > back else "away", "the outage to end")
     with stack.supervisor(application.running) as control:
         control.startProcess(service)
     wait_until(lambda: health.CHECKS[service](application.running), what=service, seconds=SECONDS)
     application.send_sales(10)
     assert_each_event_landed_once(application)
+    complaints = [line for line in application.printed()[before:].splitlines() if "It goes on in" in line]
+    assert any(says in line for line in complaints), complaints
+    pauses = [int(line.rpartition("It goes on in ")[2].removesuffix(" s.")) for line in complaints]
+    assert pauses == sorted(pauses)
+    assert len(set(pauses)) > 1
 
 
 def test_a_second_application_refuses_and_the_first_one_stops_on_sigterm(application: Application) -> None:
@@ -201,7 +273,7 @@ def test_messages_of_the_enriched_topic_say_where_their_event_came_from(applicat
     """A consumer that drops positions that it has seen has each enriched event once."""
     application.send_sales(10)
     application.wait_until_caught_up()
-    seen = {}
+    seen, source = {}, application.source()
     with closing(KafkaConsumer(bootstrap_servers=application.running.kafka_bootstrap, group_id=None)) as consumer:
         parts = [TopicPartition("kills.enriched", part) for part in consumer.partitions_for_topic("kills.enriched")]
         consumer.assign(parts)
@@ -211,8 +283,9 @@ def test_messages_of_the_enriched_topic_say_where_their_event_came_from(applicat
             for records in consumer.poll(1000).values():
                 for record in records:
                     headers = {name: int(value) for name, value in record.headers}
-                    seen[headers["partition"], headers["offset"]] = json.loads(record.value)
-    rows = landed_rows(application)
+                    if headers["source"] == source:
+                        seen[headers["partition"], headers["offset"]] = json.loads(record.value)
+    rows = landed_rows(application, source)
     assert {
         position: (event["event_id"], str(event["product_key"]), str(event["quantity"]), str(event["price_cents"]))
         for position, event in seen.items()

@@ -44,6 +44,12 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ('"product_key", "price_cents"]', '"quantity"]', r"must not have the name of a field .*got \['quantity'\]"),
         ('"price_cents", "sold_at"]', '"prize", "sold_at"]', r"enriched\.columns must be of .*got \['prize'\]"),
         ('quantity = "uint32"', 'quantity = "number"', r"source\.fields\.quantity: .*got 'number'"),
+        (
+            "memory_mb = 64",
+            'memory_mb = 64\njoin = "hashjoin"',
+            r"join: Input should be 'chybridjoin', 'hybridjoin', .*'meshjoin'.*'inlj', got 'hashjoin'",
+        ),
+        ("memory_mb = 64", 'memory_mb = 64\nbatch_seconds = 1\njoin = "inlj"', r"batch_seconds needs .*got 'inlj'"),
         ("memory_mb = 64", "memory_mb = 1", r"memory_mb: .*greater than or equal to 8, got 1"),
         (
             "memory_mb = 64",

@@ -22,6 +22,7 @@ from spark_apps.events import EventReader
 from spark_apps.pipeline import load_pipeline
 from spark_apps.semistream.relation.page_file_writer import write_page_file
 from spark_apps.tables import create_tables
+from spark_apps.topics import create_topics, source_of
 from tests.spark_apps.application import PIPELINES
 from tests.spark_apps.flood import KINDS, PRODUCTS, SlowPageFile, Stream
 
@@ -62,7 +63,9 @@ def stream(migrated: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(joiner, "PageFile", SlowPageFile)
     monkeypatch.setattr(SlowPageFile, "seconds", PAGE_SECONDS)
     assert settings() == migrated
-    return Stream(pipeline, path, tmp_path / "shed")
+    create_topics(migrated.kafka_bootstrap, pipeline)
+    source = source_of(migrated.kafka_bootstrap, pipeline.source.topic, login("loader"))
+    return Stream(pipeline, path, tmp_path / "shed", source)
 
 
 def test_a_flood_is_shed_and_lands_later(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:

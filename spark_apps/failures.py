@@ -1,0 +1,29 @@
+"""What went wrong, in one line that a person can act on."""
+
+from __future__ import annotations
+
+import re
+
+import pymysql
+
+_ADVICE = {
+    1045: "Correct FRESHET_LOADER_PASSWORD.",
+    1049: "The Dag prepare_warehouse makes it; or correct FRESHET_DATABASE.",
+    1146: "The Dag prepare_warehouse makes tables.",
+    2003: "Start it, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
+}
+_RAISED = re.compile(r"^(?:Caused by: )?[\w.]+(?:Error|Exception): (.+)$", re.MULTILINE)
+
+
+def reason(failure: Exception) -> str:
+    """Say what a failure says, and what to do about it where that is known.
+
+    Spark's text begins with what Spark was doing and has whole stack traces: what was raised first of all is last.
+    """
+    if isinstance(failure, pymysql.MySQLError):
+        first, last = (failure.args[0], failure.args[-1]) if failure.args else (0, "it broke off")
+        return f"the warehouse says: {last}. {_ADVICE.get(first, '')}".strip()
+    text = str(failure)
+    raised = [line.strip() for line in _RAISED.findall(text)]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in (*raised[-1:], *lines)), type(failure).__name__)

@@ -1,0 +1,217 @@
+"""A pipeline that has nothing to do with sales, and bad input of every kind, through the real stream."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import closing
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+
+from services.warehouse import connect, login
+from spark_apps.control import request_stop
+from spark_apps.master.publish import publish
+from spark_apps.master.ranking import build_ranking
+from spark_apps.master.tables import prepare
+from spark_apps.pipeline import load_pipeline
+from spark_apps.tables import create_tables
+from spark_apps.topics import create_topics
+from tests.spark_apps.application import PIPELINES, SECONDS, Application
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.settings import Settings
+
+pytestmark = pytest.mark.integration
+# Texts that a careless hand takes for its own separators, escapes, quotes, statements or nulls.
+HOSTILE = (
+    "tab\tnewline\nreturn\r\nend", "back\\slash \\n \\t \\\\ \\", "\\N", "NULL", 'double " quotes ""',
+    "single ' quotes ''", "comma, semicolon;", "'); DROP TABLE readings_enriched; --", "%s %(x)s {0} $1",
+    " spaces around ", "nul \x00 inside", "bell \x07 delete \x7f", "ünïcödé 商品 😀 \u2028 \u202e", "e\u0301 is not é",
+    "<b>&amp;</b>", '{"json": [1]}', "# -- /* */",
+)  # fmt: skip
+MASTER = """CREATE OR REPLACE TABLE weather_station (
+    station VARCHAR(80) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL PRIMARY KEY,
+    station_key INT UNSIGNED NOT NULL, place VARCHAR(80) NULL, altitude DOUBLE NULL,
+    updated_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3))"""
+STATIONS = {
+    station: (number, f"Ort {number} ø" if number % 3 else None, number / 3 if number % 4 else None)
+    for number, station in enumerate((*HOSTILE, *(f"station {number}" for number in range(1000))), start=1)
+}
+NUMBERS = (0.1, -0.0, 1e22, 0.1 + 0.2, 1.5e300, 2.2250738585072014e-308, -1e-7, 123456789.123456789)
+READING: dict[str, Any] = {"station": "station 7", "celsius": -7.25, "wind": 12, "remark": "fine"}
+AT = "2026-01-02T03:04:05.678Z"
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - the warehouse's times are UTC without saying so
+MEGABYTES = 10_000_000
+
+
+def reading(**changed: object) -> bytes:
+    """A good event but for what is changed."""
+    return json.dumps({**READING, "taken_at": AT, **changed}, ensure_ascii=False).encode(errors="surrogatepass")
+
+
+REJECTED: dict[bytes | None, str] = {
+    None: "no value",
+    b"": "an empty value",
+    b"tab\t newline\n quote\" ' backslash\\ nul\x00": "not JSON",
+    reading()[:40]: "not JSON",
+    b"[1, 2]": "not a JSON object",
+    b"{}": "station: missing",
+    b"[" * 50_000: "not JSON that we read: nested too deeply",
+    b"\x00\xff'\"\\\n\r\t\x1a" * (MEGABYTES // 9): "not UTF-8: byte 1",
+    reading().replace(b"fine", b"\xc3("): "not UTF-8",
+    reading(remark="\ud800"): "not UTF-8",
+    reading(remark="surrogate").replace(b"surrogate", b"\\ud800"): "remark: must be a text of whole characters",
+    reading(remark="x" * 256): "remark: must be a text of at most 255 characters",
+    reading(remark=None): "remark: must be a text",
+    reading(remark={"text": "fine"}): "remark: must be a text",
+    reading(station=7): "station: must be a text",
+    reading(wind="twelve"): "wind: must be a whole number",
+    reading(wind=-1): "wind: must be a whole number of 0 to 4294967295",
+    reading(wind=2**32): "wind: must be a whole number of 0 to 4294967295",
+    reading(wind=1.5): "wind: must be a whole number",
+    reading(celsius="21"): "celsius: must be a number",
+    reading(celsius=True): "celsius: must be a number",
+    reading(celsius=float("nan")): "not JSON: NaN",
+    reading(celsius=float("inf")): "not JSON: Infinity",
+    reading(celsius=0).replace(b": 0,", b": 1e999,"): "celsius: must be a finite number",
+    reading(celsius=10**400): "celsius: must be a finite number",
+    reading(taken_at="2026-02-30T00:00:00Z"): "taken_at: must be a time",
+    reading(taken_at="0999-01-01T00:00:00Z"): "taken_at: must be a time",
+    reading(taken_at=0): "taken_at: must be a time",
+    reading()[:-1] + b', "wind": 13}': "wind: there twice",
+    reading().replace(b'"wind": 12, ', b""): "wind: missing",
+}
+UNMATCHED = [reading(station=None), reading(station="nowhere"), reading(station="STATION 7"), reading(station="")]
+ENRICHED = [
+    *(reading(station=text, remark=text) for text in HOSTILE),
+    *(reading(station=text, remark=text).decode().encode("ascii", "backslashreplace") for text in ("station 8",)),
+    *(json.dumps({**READING, "station": text, "remark": text, "taken_at": AT}).encode() for text in HOSTILE),
+    *(reading(celsius=number) for number in NUMBERS),
+    reading(remark=""),
+    reading(remark="😀" * 255),
+    reading(colour="red", nested={"a": [{"b": None}]}),
+    reading(padding="x" * MEGABYTES),
+    reading(celsius=21),
+]
+
+
+@pytest.fixture(scope="module")
+def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """The application on the second pipeline, with weather stations to find."""
+    owner, pipeline = login("owner", migrated), load_pipeline("readings", PIPELINES)
+    with connect(owner) as connection, connection.cursor() as cursor:
+        cursor.execute(MASTER)
+        cursor.executemany(
+            "INSERT INTO weather_station (station, station_key, place, altitude) VALUES (%s, %s, %s, %s)",
+            [(station, *rest) for station, rest in STATIONS.items()],
+        )
+    create_topics(migrated.kafka_bootstrap, pipeline)
+    create_tables(owner, pipeline)
+    prepare(owner, pipeline.master)
+    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.state / "snapshots" / "readings")
+    made = Application(migrated, pipeline, tmp_path_factory.mktemp("readings"))
+    made.start()
+    yield made
+    if not made.ended:
+        made.kill()
+
+
+def enriched(event: dict[str, Any]) -> tuple[object, ...]:
+    """The row that a look-up by hand makes of an event."""
+    key, place, altitude = STATIONS[event["station"]]
+    values = (event["station"], float(event["celsius"]), event["wind"], event["remark"], place, altitude, MOMENT)
+    return (key, *values)
+
+
+def test_every_kind_of_event_lands_where_it_belongs_and_harms_no_other(application: Application) -> None:
+    """Good ones before, between and after; each row of the three tables is compared, and the rejected bytes are."""
+    values: list[bytes | None] = []
+    for number, value in enumerate((*REJECTED, *UNMATCHED, *ENRICHED)):
+        values += [reading(station=f"station {number}", celsius=number / 7), value]
+    application.send(*values)
+    application.send(reading(remark="after all"))
+    application.wait_until_caught_up()
+
+    topic = application.topic()
+    rejected: dict[tuple[object, object], tuple[bytes | None, str]]
+    rejected = {position: (value, REJECTED[value]) for position, value in topic.items() if value in REJECTED}
+    assert len(rejected) == len(REJECTED)
+    position = "kafka_partition, kafka_offset"
+    found = {
+        (row[0], row[1]): row[2:]
+        for row in application.rows(f"SELECT {position}, event, reason FROM readings_rejected")
+    }
+    assert found.keys() == rejected.keys()
+    for place, (event, reason) in found.items():
+        assert event == rejected[place][0]
+        assert str(reason).startswith(rejected[place][1])
+
+    events = {place: json.loads(value) for place, value in topic.items() if place not in rejected}
+    columns = "station_key, station, celsius, wind, remark, place, altitude, taken_at"
+    rows = application.rows(f"SELECT {position}, {columns} FROM readings_enriched")
+    matched = {place: enriched(event) for place, event in events.items() if event["station"] in STATIONS}
+    assert len(matched) == len(values) // 2 + len(ENRICHED) + 1
+    assert {(row[0], row[1]): repr(row[2:]) for row in rows} == {place: repr(row) for place, row in matched.items()}
+
+    unmatched = application.rows(f"SELECT {position}, station, celsius, wind, remark, taken_at FROM readings_unmatched")
+    assert {(row[0], row[1]): row[2:] for row in unmatched} == {
+        place: (event["station"], event["celsius"], event["wind"], event["remark"], MOMENT)
+        for place, event in events.items()
+        if event["station"] not in STATIONS
+    }
+    assert len(unmatched) == len(UNMATCHED)
+
+
+def test_the_view_and_the_enriched_topic_have_what_is_computed(application: Application) -> None:
+    """The same numbers in both, and every hostile text as it came."""
+    for celsius, fahrenheit in application.rows("SELECT celsius, fahrenheit FROM readings"):
+        assert fahrenheit == pytest.approx(float(str(celsius)) * 9 / 5 + 32)
+    with closing(KafkaConsumer(bootstrap_servers=application.running.kafka_bootstrap, group_id=None)) as consumer:
+        parts = [TopicPartition("readings.enriched", part) for part in range(3)]
+        consumer.assign(parts)
+        consumer.seek_to_beginning()
+        ends = consumer.end_offsets(parts)
+        messages = []
+        while any(consumer.position(part) < ends[part] for part in parts):
+            messages += [record for records in consumer.poll(1000).values() for record in records]
+    assert {record.key.decode() for record in messages} >= set(HOSTILE)
+    shown = [json.loads(record.value, parse_constant=pytest.fail) for record in messages]
+    assert {event["remark"] for event in shown} >= set(HOSTILE)
+    for event in shown:
+        assert event["place"] == STATIONS[event["station"]][1]
+        assert event["altitude"] == STATIONS[event["station"]][2]
+        assert event["fahrenheit"] == pytest.approx(event["celsius"] * 9 / 5 + 32)
+
+
+def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(application: Application) -> None:
+    """It does the batch that it has begun, one more at most, and leaves the rest for its next start."""
+    enough = threading.Event()
+
+    def keep_busy() -> None:
+        while not enough.is_set():
+            application.send(*[reading()] * 2000)
+
+    sender = threading.Thread(target=keep_busy)
+    sender.start()
+    try:
+        before = application.landed()
+        application.wait(lambda: None if application.landed() > before + 4000 else "not busy yet", "a busy stream")
+        commits = application.running.state / "checkpoints" / "readings" / str(application.source()) / "commits"
+        done = len(list(commits.glob("[0-9]*")))
+        request_stop(login("loader", application.running), "readings")
+        assert application.wait_for_end() == 0
+    finally:
+        enough.set()
+        sender.join(SECONDS)
+    assert "stopped as asked, between two batches" in application.printed()
+    assert len(list(commits.glob("[0-9]*"))) <= done + 2
+    assert application.landed() < len(application.topic())
+    ((consumed,),) = application.rows(
+        "SELECT SUM(next_offset - first_offset) FROM progress WHERE pipeline = 'readings'"
+    )
+    assert consumed == application.landed()

@@ -1,0 +1,38 @@
+"""Whatever went wrong is told in one line."""
+
+from __future__ import annotations
+
+import pymysql
+import pytest
+
+from spark_apps.failures import reason
+
+SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error
+Traceback (most recent call last):
+  File "enrichment.py", line 70, in joined
+pymysql.err.OperationalError: (2003, "Can't connect")
+\tat org.apache.spark.api.python.BasePythonRunner
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+spark_apps.topics.TopicError: topic 'sales' was deleted and made again.
+\tat org.apache.spark.scheduler.Task.run
+"""
+
+
+@pytest.mark.parametrize(
+    ("failure", "line"),
+    [
+        (
+            pymysql.OperationalError(1045, "Access denied for user 'loader'"),
+            "the warehouse says: Access denied for user 'loader'. Correct FRESHET_LOADER_PASSWORD.",
+        ),
+        (pymysql.OperationalError(1, "odd"), "the warehouse says: odd."),
+        (pymysql.InterfaceError("closed"), "the warehouse says: closed."),
+        (pymysql.InterfaceError(), "the warehouse says: it broke off."),
+        (RuntimeError(SPARK), "topic 'sales' was deleted and made again."),
+        (RuntimeError("\n one line \n another"), "one line"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+)
+def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, line: str) -> None:
+    """What to do about it follows, where that is known."""
+    assert reason(failure) == line

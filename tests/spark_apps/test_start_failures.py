@@ -1,0 +1,133 @@
+"""What keeps the application from starting is one clear line and an exit code, before Spark takes its time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from services.settings import ROOT
+from services.warehouse import login
+from spark_apps.master.catalogue import load_catalogue
+from spark_apps.master.publish import publish
+from spark_apps.master.ranking import build_ranking
+from spark_apps.master.snapshots import current
+from spark_apps.master.tables import prepare
+from spark_apps.pipeline import load_pipeline
+from spark_apps.tables import create_tables
+from spark_apps.topics import create_topics
+from tests.conftest import free_ports
+from tests.spark_apps.application import PIPELINES, spark_submit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from services.settings import Settings
+
+pytestmark = pytest.mark.integration
+SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A pipeline that could start, and how to try it with something in its way."""
+
+    text: str
+    folder: Path
+    snapshots: Path
+
+    def refusal(self, old: str = "", new: str = "", **environment: str) -> str:
+        """Start it with a change of its file or of the environment, and return the one line that it says."""
+        (self.folder / "starts.toml").write_text(self.text.replace(old, new) if old else self.text)
+        command = [sys.executable, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", "starts"]
+        found = ended(command, FRESHET_PIPELINES=str(self.folder), **environment)
+        assert not found.stdout
+        (line,) = found.stderr.splitlines()
+        assert line.startswith("enrich_stream: ")
+        return line
+
+
+def ended(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that must fail."""
+    everything = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **environment}
+    found = subprocess.run(command, env=everything, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert found.returncode == 1
+    return found
+
+
+@pytest.fixture(scope="module")
+def fit(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
+    """Everything that a start needs."""
+    folder = tmp_path_factory.mktemp("pipelines")
+    text = (PIPELINES / "kills.toml").read_text().replace('"kills', '"starts')
+    (folder / "starts.toml").write_text(text)
+    pipeline, owner = load_pipeline("starts", folder), login("owner", migrated)
+    load_catalogue(owner, 100)
+    create_topics(migrated.kafka_bootstrap, pipeline)
+    create_tables(owner, pipeline)
+    prepare(owner, pipeline.master)
+    snapshots = migrated.state / "snapshots" / "starts"
+    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), snapshots)
+    return Fit(text, folder, snapshots)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('topic = "starts"', 'topic = "nowhere"', "topic 'nowhere' is not on 127.0.0.1:"),
+        ('"quantity", "price', '"store_id", "price', "table 'starts_enriched' lacks store_id. The Dag prepare_"),
+        ('name = "starts"', 'name = "never_made"', "table 'never_made_enriched' is not there. The Dag prepare_"),
+        ('table = "product"', 'table = "goods"', "master table 'goods' is not there. Correct [master]."),
+        ('"price_cents"]\nchanged', '"price_cents", "colour"]\nchanged', "'product' lacks colour. Correct [master]."),
+        ("memory_mb = 16", "memory_mb = 4", "memory_mb: Input should be greater than or equal to 8, got 4"),
+    ],
+)
+def test_a_pipeline_that_does_not_fit_what_is_there(fit: Fit, old: str, new: str, says: str) -> None:
+    """No topic, a table without a column, no table, no master table, a rule that is broken."""
+    assert old in fit.text
+    assert says in fit.refusal(old, new)
+
+
+@pytest.mark.parametrize(
+    ("variable", "says"),
+    [
+        ("FRESHET_KAFKA_PORT", "no broker answers at 127.0.0.1:{}"),
+        ("FRESHET_MARIADB_PORT", "Can't connect to MySQL server on '127.0.0.1'"),
+        ("FRESHET_LOADER_PASSWORD", "Access denied for user 'loader'"),
+    ],
+)
+def test_a_service_that_does_not_let_us_in(fit: Fit, variable: str, says: str) -> None:
+    """It is said which, and what to correct; never the password."""
+    (port,) = free_ports(1)
+    line = fit.refusal(**{variable: str(port)})
+    assert says.format(port) in line
+    assert "orrect FRESHET_" in line
+    assert "PASSWORD" not in variable or str(port) not in line
+
+
+def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:
+    """Each kind of damage: a page, the file, what says which file, all of it."""
+    snapshot = current(fit.snapshots)
+    assert snapshot
+    pages = bytearray(snapshot.path.read_bytes())
+    pages[5000] ^= 1
+    snapshot.path.write_bytes(pages)
+    assert "must match its checksum" in fit.refusal()
+    snapshot.path.write_bytes(pages[:-100])
+    assert "must be a complete page file: build it again. The Dag refresh_master_order" in fit.refusal()
+    snapshot.manifest.write_text("{")
+    assert f"{snapshot.manifest} must be the JSON of a snapshot" in fit.refusal()
+    snapshot.manifest.unlink()
+    assert "no snapshot in" in fit.refusal()
+
+
+def test_spark_submit_passes_the_line_and_the_exit_code_on(migrated: Settings) -> None:
+    """Without a stack trace of its own; what a program writes to standard error, it writes to standard output."""
+    found = ended(spark_submit(migrated, "none"))
+    (line,) = found.stdout.splitlines()
+    assert "there is no pipelines/none.toml" in line
+    assert "Exception" not in found.stderr
