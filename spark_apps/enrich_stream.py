@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
 
 ASKED_BY = "FRESHET_ASKED_BY"  # the process on whose behalf this runs; without it, nobody waits for the end
-TRIGGER = "1 second"
+TRIGGER = "200 milliseconds"
 POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
 MOST_EVENTS_A_BATCH = 500_000  # however far behind: a batch is a transaction in each task, and done again after a crash
 LOOK_SECONDS = 1

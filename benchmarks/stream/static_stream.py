@@ -34,7 +34,7 @@ def main() -> None:
     chosen, pipeline, loader = settings(), load_pipeline(asked.pipeline), login("loader")
     session = create_session("static_stream")
     connection = {
-        "url": f"jdbc:mysql://{loader.host}:{loader.port}/{loader.database}?permitMysqlScheme&sslMode=disable",
+        "url": f"jdbc:mysql://{loader.host}:{loader.port}/{loader.database}?permitMysqlScheme&sslMode=disable&uuidAsString",
         "driver": "org.mariadb.jdbc.Driver",
         "user": loader.user,
         "password": loader.password,
