@@ -51,7 +51,7 @@ OURS = ROOT / "spark_apps" / "enrich_stream.py"
 OTHERS = ROOT / "benchmarks" / "stream"
 WORKERS = 2
 WARM_UP = 0.25  # of the events
-PACED_SECONDS, SETTLE_SECONDS = 40, 15
+PACED_SECONDS, SETTLE_SECONDS = 60, 30
 GOAL_RATE = 150_000
 
 
