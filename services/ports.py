@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,15 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def free_ports(number: int) -> list[int]:
+    """Return ports that nobody listens on, all different."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(number)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
 def owner_of(port: int) -> str:

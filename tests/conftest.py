@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from services import stack
 from services.airflow_api import AirflowApi
 from services.migrations import migrate
-from services.ports import PORTS
+from services.ports import PORTS, free_ports
 from services.settings import PREFIX, ROOT, settings
 from services.warehouse import login
 from spark_apps.pipeline import load_pipeline
@@ -35,15 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from services.settings import Settings
-
-
-def free_ports(number: int) -> list[int]:
-    """Return ports that nobody listens on, all different."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(number)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 @pytest.fixture(scope="session")

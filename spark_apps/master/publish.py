@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spark_apps.master.ranking import Ranking
     from spark_apps.pipeline import Master
 
-PAGE_ROWS = 500
+PAGE_ROWS = 8_000  # each costs a read of the join a fixed time, and the end of every task reads nearly all of them
 KEPT = 2  # the newest versions, held or not
 
 

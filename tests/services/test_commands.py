@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaProducer
 
-from services.ports import PORTS
+from services.ports import PORTS, free_ports
 from services.secrets_file import ensure_secrets
 from services.settings import PREFIX, ROOT
 from services.waiting import wait_until
-from tests.conftest import free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services import stack
-from services.ports import PORTS
+from services.ports import PORTS, free_ports
 from services.preflight import Unfit
 from services.secrets_file import ensure_secrets
 from services.settings import PREFIX, ROOT, read_settings
 from services.waiting import wait_until
-from tests.conftest import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,233 @@
+"""The whole way from Kafka to the warehouse, beside what it is to be compared with, on real services of its own.
+
+Run by `python -m benchmarks.benchmark_stream`; `--events`, `--rounds` and `--products` make it shorter. Products are
+rows of 120 bytes in MariaDB, the stream is the generator's, Zipfian with exponent 1, JSON on an lz4 topic of four
+partitions. The join's memory is a tenth of the products' over both workers. Each contender starts with empty tables and
+reads its topic from the beginning, all in turn in every round. A rate is of the events that become visible in the
+warehouse after the first quarter, which warms up and compiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections import defaultdict
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from pyarrow import parquet
+
+from benchmarks.stream import timed_stream
+from benchmarks.stream.measuring import Look, Sampled, looks, memory_of, processor_seconds
+from benchmarks.stream.own_services import own_services
+from benchmarks.stream.programs import JDBC_JARS, Program, fetch_jdbc_driver, running
+from benchmarks.stream.setting import (
+    FILL,
+    ROW_BYTES,
+    WHOLE,
+    create_topic,
+    fill_catalogue,
+    fill_topic,
+    forget,
+    publish_in_order,
+    write_pipeline,
+)  # fmt: skip
+from services.settings import ROOT
+from spark_apps.enrich_stream import MOST_EVENTS_A_BATCH
+from spark_apps.pipeline import LEAST_MEMORY_MB
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from services.settings import Settings
+    from spark_apps.pipeline import Pipeline
+
+OURS = ROOT / "spark_apps" / "enrich_stream.py"
+OTHERS = ROOT / "benchmarks" / "stream"
+WORKERS = 2
+WARM_UP = 0.25  # of the events
+PACED_SECONDS, SETTLE_SECONDS = 60, 30
+GOAL_RATE = 150_000
+
+
+class Contender(NamedTuple):
+    """What is measured: a program that reads a pipeline's topic to its end."""
+
+    script: Path
+    pipeline: Pipeline
+
+
+class Run(NamedTuple):
+    """What one run of the application showed."""
+
+    rate: float
+    memory: Sampled
+    processors: dict[str, float]  # seconds for a million events
+
+
+def measure_application(chosen: Settings, contender: Contender, events: int) -> Run:
+    """Run the application until all events of its topic have landed."""
+    forget(chosen, contender.pipeline)
+    with (
+        running(chosen, contender.script, "--pipeline", contender.pipeline.name) as program,
+        memory_of(program) as memory,
+    ):
+        coming = looks(chosen, contender.pipeline.name, program)
+        began = next(look for look in coming if look.events >= WARM_UP * events)
+        before = processor_seconds(chosen, program)
+        ended = next(look for look in coming if look.events >= events)
+        after = processor_seconds(chosen, program)
+    counted = ended.events - began.events
+    spent = {name: (after[name] - before[name]) / counted * 1e6 for name in after}
+    return Run(counted / (ended.moment - began.moment), memory, spent)
+
+
+def measure_static(chosen: Settings, contender: Contender, events: int) -> float:
+    """Run the stream-static join to the end of its topic; it tells of its batches itself."""
+    forget(chosen, contender.pipeline)
+    arguments = ["--pipeline", contender.pipeline.name, "--batch", MOST_EVENTS_A_BATCH]
+    written = Program(chosen, contender.script, *arguments, jars=JDBC_JARS).wait()
+    batches = [json.loads(line) for line in written.splitlines() if line.startswith('{"rows"')]
+    ends = [datetime.fromisoformat(b["began"]).timestamp() + b["milliseconds"] / 1000 for b in batches]
+    landed = np.cumsum([batch["rows"] for batch in batches])
+    first = int(np.searchsorted(landed, WARM_UP * events))
+    return float((landed[-1] - landed[first]) / (ends[-1] - ends[first]))
+
+
+def measure_latency(chosen: Settings, pipeline: Pipeline, keys: int, rate: int) -> np.ndarray:
+    """Seconds from an event's append, by Kafka's clock, until its row was visible; a sample of a paced stream."""
+    forget(chosen, pipeline)
+    create_topic(chosen, pipeline.source.topic)
+    appended = chosen.state / "appended.parquet"
+    seen: list[Look] = []
+    with running(chosen, OURS, "--pipeline", pipeline.name) as program:
+        paced = ["--events", rate * PACED_SECONDS, "--keys", keys, "--rate", rate, "--appended", appended]
+        filling = Program(chosen, FILL, "--topic", pipeline.source.topic, *paced)
+        for look in looks(chosen, pipeline.name, program):
+            seen.append(look)
+            if look.events >= rate * PACED_SECONDS:
+                break
+        filling.wait()
+    table = parquet.read_table(appended)
+    moments = table["timestamp"].cast("int64").to_numpy() / 1e6
+    partitions, offsets = table["partition"].to_numpy(), table["offset"].to_numpy()
+    latencies = []
+    for part in np.unique(partitions):
+        visible = np.array([look.offsets.get(int(part), 0) for look in seen])
+        mine = (partitions == part) & (moments > moments.min() + SETTLE_SECONDS)
+        first_seen = np.searchsorted(visible, offsets[mine], side="right")
+        latencies.append(np.array([look.moment for look in seen])[first_seen] - moments[mine])
+    return np.concatenate(latencies)
+
+
+def measure_phases(chosen: Settings, contender: Contender, events: int) -> dict[str, float]:
+    """Run the application with clocks in its tasks; return each phase's share of the workers' time."""
+    written = chosen.state / "phases.jsonl"
+    written.unlink(missing_ok=True)
+    os.environ[timed_stream.WRITES_TO] = str(written)
+    measure_application(chosen, contender, events)
+    tasks = [json.loads(line) for line in written.read_text().splitlines()]
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for task in tasks[int(len(tasks) * WARM_UP) :]:
+        for phase, spent in task.items():
+            seconds[phase] += spent
+    whole = sum(seconds.values())
+    return {phase: spent / whole for phase, spent in sorted(seconds.items(), key=lambda item: -item[1])}
+
+
+def median_and_band(values: list[float], unit: str = "") -> str:
+    """Show the median and the noise."""
+    shown = "{:.2f}" if max(values) < 100 else "{:,.0f}"  # noqa: PLR2004  # digits that tell something
+    middle, low, high = (shown.format(value) for value in (statistics.median(values), min(values), max(values)))
+    return f"{middle}{unit} ({low} to {high})"
+
+
+def timed(what: str, work: object) -> None:
+    """Do a part of the preparation and say how long it took."""
+    started = time.monotonic()
+    work()  # type: ignore[operator]
+    print(f"  {what}: {time.monotonic() - started:.1f} s", flush=True)
+
+
+def main() -> None:
+    """Prepare, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--events", type=int, default=4_000_000, help="of each run (default: 4000000)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each contender runs (default: 3)")
+    parser.add_argument("--products", type=int, default=2_000_000, help="rows of master data (default: 2000000)")
+    asked = parser.parse_args()
+    memory_mb = max(asked.products * ROW_BYTES // 10 // WORKERS // 2**20, LEAST_MEMORY_MB)
+    fetch_jdbc_driver()
+    with own_services() as chosen:
+        print(f"{asked.products:,} products, {asked.events:,} events, {memory_mb} MB for the join of each worker")
+        timed("catalogue into MariaDB", lambda: fill_catalogue(chosen, asked.products))
+        pipelines = {
+            name: write_pipeline(chosen, name, topic, memory_mb, *carried)
+            for name, topic, *carried in (
+                ("ours", "clean"), ("passed", "clean"), ("static", "clean"), ("spoilt", "spoilt"),
+                ("whole", "clean", WHOLE), ("paced", "paced"),
+            )
+        }  # fmt: skip
+        timed("clean topic", lambda: fill_topic(chosen, "clean", asked.events, asked.products))
+        timed("topic with 1% bad events", lambda: fill_topic(chosen, "spoilt", asked.events, asked.products, 0.01))
+        timed("estimate, order, publish", lambda: publish_in_order(chosen, *pipelines.values()))
+        report(chosen, pipelines, asked.events, asked.rounds, asked.products)
+
+
+def report(chosen: Settings, pipelines: dict[str, Pipeline], events: int, rounds: int, products: int) -> None:
+    """Measure and print, ratios first."""
+    scripts = {"ours": OURS, "spoilt": OURS, "whole": OURS, "passed": OTHERS / "passing_stream.py"}
+    runs: defaultdict[str, list[Run]] = defaultdict(list)
+    static: list[float] = []
+    for _ in range(rounds):
+        for name, script in scripts.items():
+            runs[name].append(measure_application(chosen, Contender(script, pipelines[name]), events))
+            print(f"  {name}: {runs[name][-1].rate:,.0f}/s", flush=True)
+        static.append(measure_static(chosen, Contender(OTHERS / "static_stream.py", pipelines["static"]), events))
+        print(f"  static: {static[-1]:,.0f}/s", flush=True)
+    rates = {name: [run.rate for run in measured] for name, measured in runs.items()} | {"static": static}
+    names = {
+        "ours": "Kafka to MariaDB",
+        "passed": "passed through without a join",
+        "static": "Spark's stream-static join and JDBC sink",
+        "spoilt": "with 1% bad events",
+        "whole": "with whole rows of master data in the snapshot",
+    }
+    goals = {"static": "3 or more", "passed": "0.9 or more"}
+    print("\n| ratio | median (noise) | goal |\n| --- | --- | --- |")
+    for other, goal in goals.items():
+        ratios = [mine / its for mine, its in zip(rates["ours"], rates[other], strict=True)]
+        print(f"| ours / {names[other]} | {median_and_band(ratios)} | {goal} |")
+    spoilt = [its / clean for its, clean in zip(rates["spoilt"], rates["ours"], strict=True)]
+    print(f"| {names['spoilt']} / without | {median_and_band(spoilt)} | 0.8 or more |")
+    print("\n| events a second | median (noise) |\n| --- | --- |")
+    for name, shown in names.items():
+        print(f"| {shown} | {median_and_band(rates[name])} |")
+    half = min(GOAL_RATE, int(statistics.median(rates["ours"]))) // 2
+    late = measure_latency(chosen, pipelines["paced"], products, half)
+    p50, p99 = np.percentile(late, [50, 99])
+    print(f"\nappend to visible row at {half:,}/s: p50 {p50:.2f} s, p99 {p99:.2f} s, worst {late.max():.2f} s")
+    ours, passed = runs["ours"][-1], runs["passed"][-1]
+    grown = max(run.memory.anonymous for run in runs["ours"]) - max(run.memory.anonymous for run in runs["passed"])
+    print(
+        f"a worker's own memory: {ours.memory.anonymous / 2**20:.0f} MB, without a join "
+        f"{passed.memory.anonymous / 2**20:.0f} MB: the join takes {grown / 2**20:.0f} MB of its "
+        f"{pipelines['ours'].memory_mb} MB; with mapped files (PSS) {ours.memory.proportional / 2**20:.0f} MB"
+    )
+    print("\n| processor seconds for a million events | ours | without a join |\n| --- | --- | --- |")
+    for part in ours.processors:
+        cells = (median_and_band([run.processors[part] for run in runs[name]]) for name in ("ours", "passed"))
+        print(f"| {part} | {' | '.join(cells)} |")
+    phases = measure_phases(chosen, Contender(OTHERS / "timed_stream.py", pipelines["ours"]), events)
+    shares = ", ".join(f"{phase} {share:.0%}" for phase, share in phases.items())
+    print(f"\na task's time: {shares}")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What benchmark_stream runs and how it measures."""

@@ -1,0 +1,51 @@
+"""A broker and a warehouse of a benchmark's own, gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from services import stack
+from services.accounts import create_accounts
+from services.migrations import migrate
+from services.ports import PORTS, free_ports
+from services.secrets_file import ensure_secrets
+from services.settings import PREFIX, ROOT, settings
+from services.warehouse import login
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.settings import Settings
+
+
+@contextmanager
+def own_services() -> Iterator[Settings]:
+    """Start Kafka and MariaDB on free ports with the warehouse's shared tables; programs inherit the settings."""
+    state = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".freshet"))
+    os.environ[f"{PREFIX}STATE"] = str(state)
+    os.environ[f"{PREFIX}PIPELINES"] = str(state / "pipelines")
+    for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
+        os.environ[PREFIX + name.upper()] = str(port)
+    settings.cache_clear()
+    ensure_secrets(state / "secrets.env")
+    chosen = settings()
+    try:
+        stack.ensure_supervisor(chosen, _say_nothing)
+        stack.start_programs(chosen, "kafka", "mariadb")
+        stack.await_health("mariadb", chosen, _say_nothing)
+        create_accounts(chosen)
+        migrate(login("owner", chosen))
+        stack.await_health("kafka", chosen, _say_nothing)
+        yield chosen
+    finally:
+        stack.end(chosen, _say_nothing)
+        shutil.rmtree(state)
+
+
+def _say_nothing(_line: str) -> None:
+    """Take a line that nobody wants to read between a benchmark's tables."""

@@ -1,0 +1,56 @@
+"""The real application with nothing joined: each event gets two columns of its own in place of the master row's.
+
+Everything else is as it is: source, parsing, format, loading, transactions, rows of the same width.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+from spark_apps import enrich_stream, enrichment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from spark_apps.pipeline import Pipeline
+
+
+class NoJoin:
+    """What a join looks like to the enricher."""
+
+    def feed(self, events: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Give the batch back with the columns that a join would add."""
+        return [
+            events.append_column("product_key", events["product_id"]).append_column("price_cents", events["quantity"])
+        ]
+
+    def finish(self) -> list[pa.RecordBatch]:
+        """Nothing waits."""
+        return []
+
+
+@contextmanager
+def no_join(_pipeline: Pipeline, _events: pa.Schema, _snapshot: Path) -> Iterator[NoJoin]:
+    """Stand in for borrowed_join."""
+    yield NoJoin()
+
+
+@dataclass(frozen=True)
+class PassingEnricher(enrichment.Enricher):
+    """The enricher without its join."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Load the events as they are."""
+        with patch.object(enrichment, "borrowed_join", no_join):
+            yield from super().__call__(batches)
+
+
+if __name__ == "__main__":
+    with patch.object(enrich_stream, "Enricher", PassingEnricher):
+        enrich_stream.main()

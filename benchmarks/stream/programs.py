@@ -1,0 +1,112 @@
+"""Spark programs as processes of the benchmark's own: started, watched, ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from services.settings import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.settings import Settings
+
+END_SECONDS = 60.0
+JDBC_JARS = ROOT / ".freshet" / "benchmarks" / "jars"
+
+
+class ProgramError(Exception):
+    """A program failed; the message has the end of what it wrote."""
+
+
+class Program:
+    """One spark-submit with all its processes."""
+
+    def __init__(self, chosen: Settings, script: Path, *arguments: object, jars: Path | None = None) -> None:
+        jar_files = sorted([*(chosen.jars / "spark").glob("*.jar"), *(jars.glob("*.jar") if jars else ())])
+        command = [str(Path(sys.executable).with_name("spark-submit")), "--master", chosen.spark_master]
+        command += ["--jars", ",".join(map(str, jar_files)), "--driver-memory", "2g", str(script)]
+        environment = os.environ | {
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        self._script = script
+        self._log = chosen.state / "logs" / f"{script.stem}.log"
+        self._output = self._log.open("w+b")
+        self._process = subprocess.Popen(
+            [*command, *map(str, arguments)], env=environment, stdout=self._output, stderr=self._output
+        )
+
+    def wait(self) -> str:
+        """Wait for its end and return what it wrote."""
+        if self._process.wait() != 0:
+            raise ProgramError(f"{self._script.name} failed: {self.written()[-3000:]}")
+        return self.written()
+
+    def check(self) -> None:
+        """Raise ProgramError if it has ended."""
+        if self._process.poll() is not None:
+            raise ProgramError(f"{self._script.name} has ended: {self.written()[-3000:]}")
+
+    def written(self) -> str:
+        """Everything that it has written so far."""
+        return self._log.read_text(errors="replace")
+
+    def family(self) -> list[psutil.Process]:
+        """Its processes."""
+        with suppress(psutil.NoSuchProcess):
+            return [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
+        return []
+
+    def workers(self) -> list[psutil.Process]:
+        """Spark's Python workers, without the daemon that they are forked from."""
+        return [worker for daemon in self._daemons() for worker in daemon.children()]
+
+    def _daemons(self) -> list[psutil.Process]:
+        return [process for process in self.family() if "pyspark.daemon" in _command_line(process)]
+
+    def end(self) -> None:
+        """Ask the driver program to end, and end what is left."""
+        family = self.family()
+        for process in family:
+            if self._script.name in _command_line(process) and process.name().startswith("python"):
+                process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._process.wait()
+        self._output.close()
+
+
+@contextmanager
+def running(chosen: Settings, script: Path, *arguments: object) -> Iterator[Program]:
+    """Run a program for the time of the block."""
+    program = Program(chosen, script, *arguments)
+    try:
+        yield program
+    finally:
+        program.end()
+
+
+def _command_line(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def fetch_jdbc_driver() -> None:
+    """Fetch the driver that only the comparison needs."""
+    if not any(JDBC_JARS.glob("*.jar")):
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={JDBC_JARS}"]
+        pom = ROOT / "services" / "pom.xml"
+        subprocess.run(["mvn", "-B", "-q", "-ntp", "-f", str(pom), "-P", "benchmarks", *goal], check=True)

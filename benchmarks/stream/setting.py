@@ -1,0 +1,90 @@
+"""The scene of benchmark_stream: master data, topics, pipelines, all of the benchmark's own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafka import KafkaAdminClient
+
+from benchmarks.stream.programs import Program
+from services.settings import ROOT
+from services.warehouse import connect, login
+from spark_apps.master.catalogue import load_catalogue
+from spark_apps.master.publish import publish
+from spark_apps.master.ranking import build_ranking
+from spark_apps.master.tables import prepare
+from spark_apps.pipeline import load_pipeline
+from spark_apps.tables import create_tables
+
+if TYPE_CHECKING:
+    from services.settings import Settings
+    from spark_apps.pipeline import Pipeline
+
+ROW_BYTES = 120  # of a product
+FILL = Path(__file__).with_name("fill_topic.py")
+ESTIMATE = ROOT / "spark_apps" / "estimate_frequency.py"
+NARROW = 'columns = ["product_key", "price_cents"]'
+WHOLE = (
+    'columns = ["product_key", "price_cents", "name", "vendor", "category", "barcode", "weight_grams", "description"]'
+)
+
+
+def write_pipeline(chosen: Settings, name: str, topic: str, memory_mb: int, carried: str = NARROW) -> Pipeline:
+    """Write the demo's pipeline file under another name, without its enriched topic, and make its tables."""
+    text = (ROOT / "pipelines" / "sales.toml").read_text()
+    for old, new in {
+        'name = "sales"': f'name = "{name}"',
+        "memory_mb = 64": f"memory_mb = {memory_mb}",
+        'topic = "sales"\n': f'topic = "{topic}"\n',
+        'topic = "sales.enriched"\n': "",
+        NARROW: carried,
+    }.items():
+        if old not in text:
+            raise ValueError(f"pipelines/sales.toml must have {old!r}, it has not: correct {Path(__file__).name}")
+        text = text.replace(old, new)
+    chosen.pipelines.mkdir(exist_ok=True)
+    (chosen.pipelines / f"{name}.toml").write_text(text)
+    pipeline = load_pipeline(name)
+    create_tables(login("owner", chosen), pipeline)
+    return pipeline
+
+
+def fill_catalogue(chosen: Settings, rows: int) -> None:
+    """Load the products and begin to follow them."""
+    load_catalogue(login("owner", chosen), rows)
+
+
+def create_topic(chosen: Settings, topic: str) -> None:
+    """Make a topic of four partitions whose broker says when each event was appended."""
+    layout = {"num_partitions": 4, "configs": {"message.timestamp.type": "LogAppendTime"}}
+    admin = KafkaAdminClient(bootstrap_servers=chosen.kafka_bootstrap)
+    admin.create_topics({topic: layout}, wait_for_metadata=True)
+    admin.close()
+
+
+def fill_topic(chosen: Settings, topic: str, events: int, keys: int, malformed: float = 0.0) -> None:
+    """Make a topic and put events on it, as fast as it goes."""
+    create_topic(chosen, topic)
+    arguments = ["--topic", topic, "--events", events, "--keys", keys, "--malformed", malformed]
+    Program(chosen, FILL, *arguments).wait()
+
+
+def publish_in_order(chosen: Settings, *pipelines: Pipeline) -> None:
+    """Estimate frequencies from the first pipeline's topic and publish a snapshot in their order for each."""
+    owner = login("owner", chosen)
+    prepare(owner, pipelines[0].master)
+    Program(chosen, ESTIMATE, "--pipeline", pipelines[0].name).wait()
+    for pipeline in pipelines:
+        ranking = build_ranking(owner, pipeline.master)
+        publish(owner, pipeline.master, ranking, chosen.state / "snapshots" / pipeline.name)
+
+
+def forget(chosen: Settings, pipeline: Pipeline) -> None:
+    """Make a pipeline's tables empty again, as if its topic had never been read."""
+    with connect(login("owner", chosen)) as connection, connection.cursor() as cursor:
+        for kind in ("enriched", "unmatched", "rejected"):
+            cursor.execute(f"TRUNCATE {pipeline.name}_{kind}")
+        cursor.execute("DELETE FROM progress WHERE pipeline = %s", (pipeline.name,))
+    shutil.rmtree(chosen.state / "checkpoints" / pipeline.name, ignore_errors=True)

@@ -1,0 +1,75 @@
+"""What one would write without Freshet: Spark's stream-static join and its JDBC sink.
+
+The master table is cached in memory and sent to every worker as a hash table; the driver inserts in bulk. It reads the
+topic to its end and prints one line of JSON a batch: rows, when it began, how many milliseconds it took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from services.settings import settings
+from services.warehouse import login
+from spark_apps.enrich_stream import POLL_RECORDS
+from spark_apps.pipeline import load_pipeline
+from spark_apps.session import create_session, kafka_options
+from spark_apps.tables import POSITION
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SCHEMA = "event_id string, product_id bigint, quantity int, store_id int, sold_at timestamp"
+
+
+def main() -> None:
+    """Read the topic to its end."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pipeline", required=True)
+    parser.add_argument("--batch", type=int, required=True)
+    asked = parser.parse_args()
+    chosen, pipeline, loader = settings(), load_pipeline(asked.pipeline), login("loader")
+    session = create_session("static_stream")
+    connection = {
+        "url": f"jdbc:mysql://{loader.host}:{loader.port}/{loader.database}?permitMysqlScheme&sslMode=disable&uuidAsString",
+        "driver": "org.mariadb.jdbc.Driver",
+        "user": loader.user,
+        "password": loader.password,
+        "batchsize": "10000",
+    }
+    products = session.read.format("jdbc").options(**connection, dbtable=pipeline.master.table).load()
+    master = products.select(*(f.col(name).cast("bigint") for name in (*pipeline.master.key, *pipeline.master.columns)))
+    master.cache().count()
+    events = (
+        session.readStream.format("kafka")
+        .options(**kafka_options(chosen, pipeline.source.topic), maxOffsetsPerTrigger=asked.batch)
+        .option("kafka.max.poll.records", POLL_RECORDS)
+        .load()
+        .select("partition", "offset", f.from_json(f.col("value").cast("string"), SCHEMA).alias("event"))
+        .select(f.col("partition").alias("kafka_partition"), f.col("offset").alias("kafka_offset"), "event.*")
+    )
+    position = [f.lit(1).alias("source"), *map(f.col, POSITION[1:])]
+    facts = [*position, *map(f.col, pipeline.enriched.columns)]
+    enriched = events.join(f.broadcast(master), pipeline.master.key).select(*facts)
+
+    def write(batch: DataFrame, _batch_id: int) -> None:
+        sink = batch.write.format("jdbc").options(**connection, dbtable=f"{pipeline.name}_enriched")
+        sink.mode("append").save()
+
+    query = (
+        enriched.writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(chosen.state / "checkpoints" / pipeline.name))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    for batch in query.recentProgress:
+        took = batch.durationMs["triggerExecution"]
+        print(json.dumps({"rows": batch.numInputRows, "began": batch.timestamp, "milliseconds": took}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
