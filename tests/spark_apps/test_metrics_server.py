@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from services.ports import free_ports
 from services.settings import Settings
 from spark_apps.metrics_server import PATH, USER, serve_metrics
-from tests.conftest import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from services.ports import free_ports
 from services.settings import ROOT
 from services.warehouse import login
 from spark_apps.master.catalogue import load_catalogue
@@ -20,7 +21,6 @@ from spark_apps.master.tables import prepare
 from spark_apps.pipeline import load_pipeline
 from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics
-from tests.conftest import free_ports
 from tests.spark_apps.application import PIPELINES, spark_submit
 
 if TYPE_CHECKING:
