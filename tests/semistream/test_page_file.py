@@ -10,6 +10,7 @@ import pytest
 
 from spark_apps.semistream.joins import CHybridJoin
 from spark_apps.semistream.relation import Counters, MemoryRelation, PageFile, Relation, write_page_file
+from spark_apps.semistream.relation.page_file_format import Footer
 from tests.naive import multiset
 from tests.semistream import cases
 
@@ -150,6 +151,29 @@ def test_a_damaged_page_is_found_when_it_is_read(tmp_path: Path) -> None:
     relation = PageFile(path)
     with pytest.raises(ValueError, match=r"page 0 of .* must match its checksum"):
         relation.read_page(0)
+
+
+def test_a_damaged_index_is_found_before_a_key_is_missed(tmp_path: Path) -> None:
+    """A flipped bit in a key or a position of the index is an error of `verify` and of the look-up that meets it."""
+    path = tmp_path / "r"
+    numbers = cases.master_numbers()
+    _write(path, "int64", numbers)
+    whole = path.read_bytes()
+    footer = Footer.from_file(memoryview(whole), "r")
+    positions = np.frombuffer(whole, np.int64, footer.index_size, footer.index_positions)
+    place = int(np.flatnonzero(positions == 20)[0])
+    for start in (footer.index_keys, footer.index_positions):
+        at = start + 8 * place
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        damaged = r"index part \d+ of .* must match its checksum: build the file again"
+        with pytest.raises(ValueError, match=damaged):
+            PageFile(path).verify()
+        with pytest.raises(ValueError, match=damaged):
+            PageFile(path).locate(np.array([numbers[20]]))
+        relation = PageFile(path)
+        for _ in range(2):
+            with pytest.raises(ValueError, match=damaged):
+                relation.candidates(numbers[20])
 
 
 def test_an_empty_relation_is_a_file_too(tmp_path: Path) -> None:

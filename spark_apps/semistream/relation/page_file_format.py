@@ -4,7 +4,8 @@
 
 A page is one Arrow IPC message with `page_rows` consecutive rows and, where the key is no single integer, their
 fingerprints as one more column. Pages and index begin at multiples of `ALIGNMENT`, so that each can be read past the
-page cache. The directory has offset, length and checksum of each page; the footer, in JSON, says where all of it is.
+page cache. The directory has offset, length and checksum of each page; the footer, in JSON, says where all of it is
+and has the checksum of each part of the index.
 """
 
 import base64
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pyarrow as pa
 
-MAGIC = b"FRESHET1"
+MAGIC = b"FRESHET2"
 ALIGNMENT = 4096
 FINGERPRINT = "__fingerprint"
 DIRECTORY = np.dtype([("offset", np.int64), ("length", np.int64), ("checksum", np.int64)])
@@ -35,6 +36,7 @@ class Footer:
     index_keys: int  # offsets in the file
     index_positions: int
     index_size: int  # places of the index
+    index_checksums: list[int]  # of each part, keys and positions together
     directory: int
     directory_checksum: int
 

@@ -14,7 +14,14 @@ import pyarrow as pa
 from spark_apps.semistream.keys import KeyCodec
 from spark_apps.semistream.relation import page_file_format as fmt
 from spark_apps.semistream.relation.base import check_keys, is_unique
-from spark_apps.semistream.relation.key_index import PARTITIONS, KeyIndex, fill_part, part_size, partition
+from spark_apps.semistream.relation.key_index import (
+    PARTITIONS,
+    KeyIndex,
+    fill_part,
+    part_checksum,
+    part_size,
+    partition,
+)
 
 _ENTRY = np.dtype([("key", np.int64), ("position", np.int64)])
 
@@ -74,7 +81,7 @@ def _write(
         file.write(message)
         _spill(parts, keys, rows)
         rows += page.num_rows
-    size, keys_at, positions_at = _write_index(file, parts)
+    size, keys_at, positions_at, checksums = _write_index(file, parts)
     directory = np.array(entries, dtype=fmt.DIRECTORY).tobytes()
     directory_at = _seek_aligned(file)
     file.write(directory)
@@ -88,6 +95,7 @@ def _write(
         index_keys=keys_at,
         index_positions=positions_at,
         index_size=size,
+        index_checksums=checksums,
         directory=directory_at,
         directory_checksum=zlib.crc32(directory),
     )
@@ -129,8 +137,9 @@ def _runs(ordered: np.ndarray) -> tuple[list[int], list[slice]]:
     return values.tolist(), [slice(a, b) for a, b in zip(starts, stops, strict=True)]
 
 
-def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int, int]:
-    """Write the index part by part; give its places and where its keys and positions begin."""
+def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int, int, list[int]]:
+    """Write the index part by part; give its places, where its keys and positions begin, and the parts' checksums."""
+    checksums = []
     size = part_size(max(part.tell() for part in parts) // _ENTRY.itemsize)
     keys_at = _seek_aligned(file)
     positions_at = fmt.aligned(keys_at + PARTITIONS * size * 8)
@@ -143,7 +152,8 @@ def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int,
         file.write(keys.tobytes())
         file.seek(positions_at + p * size * 8)
         file.write(positions.tobytes())
-    return PARTITIONS * size, keys_at, positions_at
+        checksums.append(part_checksum(keys, positions))
+    return PARTITIONS * size, keys_at, positions_at, checksums
 
 
 def _unique(
