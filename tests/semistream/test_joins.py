@@ -107,6 +107,21 @@ def test_pairs_name_the_rows_that_match(algorithm: type[SemiStreamJoin]) -> None
     assert sorted(pairs) == [(i, position.get(number, -1)) for i, number in enumerate(numbers)]
 
 
+@pytest.mark.parametrize(
+    "values",
+    [pa.array(["a"]).dictionary_encode(), pa.array([[1]]), pa.array([[1, 2]], pa.list_(pa.int8(), 2)), pa.nulls(1)],
+    ids=lambda values: str(values.type),
+)
+def test_columns_that_cannot_be_moved_are_refused(values: pa.Array) -> None:
+    """A column whose values are not plain bytes of one width, nor strings, is an error before anything is joined."""
+    stream = pa.table({"a": [1], "odd": values})
+    with pytest.raises(ValueError, match=r"column type must be string, binary or a plain one .*: cast or drop"):
+        CHybridJoin(_relation("int64"), stream.schema, "a", cases.MEMORY)
+    relation = MemoryRelation(pa.table({"id": [1], "odd": values}), ["id"])
+    with pytest.raises(ValueError, match=r"column type must be string, binary or a plain one .*: cast or drop"):
+        CHybridJoin(relation, cases.stream("int64", [1]).schema, "a", cases.MEMORY)
+
+
 def test_a_flood_of_unknown_keys_reads_no_page() -> None:
     """Keys that R does not have are dismissed by the index, and those seen before without it."""
     relation = _relation("int64")

@@ -111,6 +111,18 @@ def test_null_keys_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_dictionaries_are_refused(tmp_path: Path) -> None:
+    """A page cannot hold a dictionary, nor one within a list: the writer says so, and leaves no file."""
+    words = pa.array(["tea"]).dictionary_encode()
+    for column in (words, pa.array([["tea"]], pa.list_(words.type))):
+        table = pa.table({"id": [1], "name": column})
+        with pytest.raises(
+            ValueError, match=r"column name of a page file must not be dictionary-encoded, got .*: cast"
+        ):
+            write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id"])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_failed_build_leaves_the_old_file(tmp_path: Path) -> None:
     """When the source fails halfway the file is as it was, and nothing else is left behind."""
     old = _write(tmp_path / "r", "int64", [1, 2, 3])

@@ -73,6 +73,20 @@ def stored_schema(schema: pa.Schema, *, exact: bool) -> pa.Schema:
     return schema if exact else schema.append(pa.field(FINGERPRINT, pa.int64(), nullable=False))
 
 
+def check_schema(schema: pa.Schema) -> None:
+    """Refuse columns that a page cannot hold: the values of a dictionary would have to lie beside it."""
+    for field in schema:
+        if _has_dictionary(field.type):
+            raise ValueError(
+                f"column {field.name} of a page file must not be dictionary-encoded, got {field.type}: "
+                "cast it to the type of its values"
+            )
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    return pa.types.is_dictionary(kind) or any(_has_dictionary(kind.field(i).type) for i in range(kind.num_fields))
+
+
 def aligned(offset: int) -> int:
     """Give the next multiple of the alignment."""
     return -(-offset // ALIGNMENT) * ALIGNMENT

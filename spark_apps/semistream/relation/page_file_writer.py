@@ -38,6 +38,7 @@ def write_page_file(
         key: the key columns; they must not be null.
         page_rows: rows of a page.
     """
+    fmt.check_schema(schema)
     directory = path.parent
     with ExitStack() as stack:
         parts = [stack.enter_context(tempfile.TemporaryFile(dir=directory)) for _ in range(PARTITIONS)]
