@@ -151,9 +151,7 @@ class SemiStreamJoin(ABC):
 
     def _encoder(self) -> Encoder:
         """Make 64-bit keys of the stream's key columns as the relation does of its own."""
-        codec = KeyCodec([self.stream.field(name).type for name in self.on])
-        codec.check_same(self.relation.codec)
-        return codec
+        return KeyCodec([self.stream.field(name).type for name in self.on], partner=self.relation.codec)
 
     def _keys_to_join(self) -> tuple[str, ...]:
         """Name the columns of R that the stream's are joined with, one for one."""
