@@ -3,6 +3,7 @@
 import errno
 import math
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +231,12 @@ def test_tuples_stay_in_the_join_until_they_are_on_the_disk(tmp_path: Path, monk
     waiting, offered = join.pending, len(join.stream_buffer)
     assert waiting
     assert offered
-    for shed in (join.shed_all, lambda: join.shedder._shed_buffer(offered, join.stream_buffer)):  # type: ignore[union-attr]  # noqa: SLF001
+    shedder = LoadShedder(ShedStore(tmp_path, stream.schema))
+    ways = (
+        partial(shedder.shed_all, join.waiting, join.stream_buffer),
+        partial(shedder._shed_buffer, offered, join.stream_buffer),  # noqa: SLF001
+    )
+    for shed in ways:
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", _full)
             with pytest.raises(OSError, match="No space left"):

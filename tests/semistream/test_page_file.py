@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_apps.semistream.joins import CHybridJoin
+from spark_apps.semistream import keys
+from spark_apps.semistream.joins import CHybridJoin, MeshJoin
 from spark_apps.semistream.relation import Counters, MemoryRelation, PageFile, Relation, write_page_file
+from spark_apps.semistream.relation.key_index import MOST_ROWS
 from spark_apps.semistream.relation.page_file_format import Footer
 from tests.naive import multiset
 from tests.semistream import cases
@@ -47,11 +49,11 @@ def test_the_index_finds_the_page_of_every_key_and_of_no_other(tmp_path: Path, k
     _write(tmp_path / "r", kind, numbers)
     relation = PageFile(tmp_path / "r")
     wanted = [*numbers, 1000, 1001]
-    keys, _ = relation.codec.encode(list(cases.key_columns(kind, wanted).values()))
+    encoded, _ = relation.codec.encode(list(cases.key_columns(kind, wanted).values()))
     expected = [i // PAGE_ROWS for i in range(len(numbers))] + [-1, -1]
-    assert relation.locate(keys).tolist() == expected
-    assert relation.candidates(int(keys[20])) == [20 // PAGE_ROWS]
-    assert relation.candidates(int(keys[-1])) == []
+    assert relation.locate(encoded).tolist() == expected
+    assert relation.candidates(int(encoded[20])) == [20 // PAGE_ROWS]
+    assert relation.candidates(int(encoded[-1])) == []
 
 
 @pytest.mark.parametrize("uncached", [False, True])
@@ -101,6 +103,33 @@ def test_repeated_keys_are_noticed(tmp_path: Path) -> None:
     stream = cases.stream("int64", [1])
     with pytest.raises(ValueError, match="must be unique for CHybridJoin"):
         CHybridJoin(MemoryRelation(cases.master("int64", [1, 1]), ["id_a"]), stream.schema, "a", cases.MEMORY)
+
+
+@pytest.mark.parametrize("kind", cases.KEY_KINDS)
+def test_a_key_of_many_rows_does_not_swell_the_index(tmp_path: Path, kind: str) -> None:
+    """Rows of one key take about the room in the file that others do, and MESHJOIN joins them all."""
+    count = 3000
+    _write(tmp_path / "different", kind, list(range(count)), 1000)
+    table = _write(tmp_path / "same", kind, [7] * count, 1000)
+    assert (tmp_path / "same").stat().st_size < 1.1 * (tmp_path / "different").stat().st_size
+    relation = PageFile(tmp_path / "same")
+    in_memory = MemoryRelation(table, relation.key)
+    assert not relation.unique
+    assert not in_memory.unique
+    stream = cases.stream(kind, [7, 8])
+    on = [name.removeprefix("id_") for name in relation.key]
+    join = MeshJoin(relation, stream.schema, on, 10 * cases.MEMORY, how="left", columns=[])
+    out = [row for batch in stream.to_batches() for row in join.feed(batch)] + join.finish()
+    assert sum(batch.num_rows for batch in out) == count + 1
+
+
+@pytest.mark.parametrize("rows", [MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1])
+def test_so_many_equal_fingerprints_count_as_repeated(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Different keys whose fingerprints are all equal are all found, or the relation does not pass for unique."""
+    monkeypatch.setattr(keys, "fingerprint", lambda columns: np.zeros(len(columns[0]), dtype=np.int64))
+    relation = MemoryRelation(cases.master("string", list(range(rows))), ["id_a"], page_rows=1)
+    assert relation.unique == (rows < MOST_ROWS)
+    assert len(relation.candidates(0)) == min(rows, MOST_ROWS)
 
 
 def test_null_keys_are_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_apps.semistream.keys import KeyCodec
-from spark_apps.semistream.relation.key_index import KeyIndex
+from spark_apps.semistream.relation.key_index import MOST_ROWS, KeyIndex
 
 
 class Page(NamedTuple):
@@ -89,7 +89,10 @@ class Relation(ABC):
         return self._locate(keys)
 
     def candidates(self, key: int) -> list[int]:
-        """Look up every page that may hold a key: more than one when fingerprints collide or keys repeat."""
+        """Look up every page that may hold a key: more than one when fingerprints collide or keys repeat.
+
+        Of the rows of a key that repeats only the first 64 are in the index.
+        """
         self.counters.look_ups += 1
         return self._candidates(key)
 
@@ -124,7 +127,7 @@ def is_unique(codec: KeyCodec, index: KeyIndex, fetch: Callable[[np.ndarray], pa
     if codec.exact:
         return not len(repeated)
     groups = (fetch(index.all(int(key))).to_pylist() for key in repeated)
-    return all(len({tuple(row.values()) for row in group}) == len(group) for group in groups)
+    return all(len({tuple(row.values()) for row in group}) == len(group) < MOST_ROWS for group in groups)
 
 
 def check_keys(codec: KeyCodec, rows: pa.RecordBatch, key: Sequence[str]) -> np.ndarray:

@@ -1,7 +1,8 @@
 """The index of R from 64-bit key to row position: a hash table with open addressing, in memory or in a mapped file.
 
 It consists of `PARTITIONS` tables of one size, chosen by the high bits of the hash, so that a writer can build one
-after the other in bounded memory. A key may occur more than once.
+after the other in bounded memory. Fingerprints of different keys may be equal, so that a 64-bit key may occur more
+than once, but at most `MOST_ROWS` times: a key that so many rows have repeats, and joins that need no index are left.
 """
 
 import zlib
@@ -12,6 +13,7 @@ import numpy as np
 from spark_apps.semistream.kernel import home, kernel, mix, tag
 
 PARTITIONS = 64
+MOST_ROWS = 64  # of one 64-bit key; more are not in the index
 _BITS = np.uint64(6)
 _SHIFT = np.uint64(58)
 _EMPTY = -1
@@ -27,10 +29,11 @@ class KeyIndex:
     @classmethod
     def build(cls, keys: np.ndarray) -> "KeyIndex":
         """Index the keys of all rows in memory."""
+        rows = indexed(keys)
+        keys = keys[rows]
         part = partition(keys)
         size = part_size(int(np.bincount(part, minlength=PARTITIONS).max(initial=0)))
         places, positions = np.zeros(size * PARTITIONS, dtype=np.int64), np.full(size * PARTITIONS, _EMPTY)
-        rows = np.arange(len(keys), dtype=np.int64)
         for p in range(PARTITIONS):
             span = slice(p * size, (p + 1) * size)
             chosen = part == p
@@ -88,6 +91,15 @@ class CheckedIndex(KeyIndex):
         span = slice(part * size, (part + 1) * size)
         if part_checksum(self._keys[span], self._positions[span]) != self._checksums[part]:
             raise ValueError(f"index part {part} of {self._name} must match its checksum: build the file again")
+
+
+def indexed(keys: np.ndarray) -> np.ndarray:
+    """Choose the rows that the index has, in order: the first `MOST_ROWS` of each key."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    beyond = np.zeros(len(keys), dtype=np.bool_)
+    beyond[MOST_ROWS:] = ordered[MOST_ROWS:] == ordered[:-MOST_ROWS]
+    return np.sort(order[~beyond])
 
 
 def part_checksum(keys: np.ndarray, positions: np.ndarray) -> int:

@@ -18,11 +18,13 @@ from spark_apps.semistream.relation.key_index import (
     PARTITIONS,
     KeyIndex,
     fill_part,
+    indexed,
     part_checksum,
     part_size,
     partition,
 )
 
+_ENTRIES_AT_ONCE = 1 << 20
 _ENTRY = np.dtype([("key", np.int64), ("position", np.int64)])
 
 
@@ -141,7 +143,7 @@ def _runs(ordered: np.ndarray) -> tuple[list[int], list[slice]]:
 def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int, int, list[int]]:
     """Write the index part by part; give its places, where its keys and positions begin, and the parts' checksums."""
     checksums = []
-    size = part_size(max(part.tell() for part in parts) // _ENTRY.itemsize)
+    size = part_size(max(_drop_repeated(part) for part in parts))
     keys_at = _seek_aligned(file)
     positions_at = fmt.aligned(keys_at + PARTITIONS * size * 8)
     for p, part in enumerate(parts):
@@ -155,6 +157,19 @@ def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int,
         file.write(positions.tobytes())
         checksums.append(part_checksum(keys, positions))
     return PARTITIONS * size, keys_at, positions_at, checksums
+
+
+def _drop_repeated(part: IO[bytes]) -> int:
+    """Leave those entries of a part that the index has, and count them."""
+    kept = np.empty(0, dtype=_ENTRY)
+    part.seek(0)
+    while more := part.read(_ENTRIES_AT_ONCE * _ENTRY.itemsize):
+        entries = np.concatenate([kept, np.frombuffer(more, dtype=_ENTRY)])
+        kept = entries[indexed(entries["key"])]
+    part.seek(0)
+    part.truncate()
+    part.write(kept.tobytes())
+    return len(kept)
 
 
 def _unique(
