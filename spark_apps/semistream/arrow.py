@@ -27,6 +27,7 @@ def variable_width(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     offsets = np.frombuffer(offsets_buffer, dtype=np.int64 if wide else np.int32)
     offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
     data = np.empty(0, dtype=np.uint8) if data_buffer is None else np.frombuffer(data_buffer, dtype=np.uint8)
+    data.flags.writeable = False  # always, so that kernels are compiled for one kind of array
     return offsets, data
 
 
