@@ -25,11 +25,9 @@ def warm_up() -> None:
     """Join a few tuples with keys of integers, of strings and of both, in every way that has kernels of its own."""
     for key in (["long"], ["text"], ["long", "text"]):
         master = _rows(200)
-        stream = _rows(200).rename_columns([f"s_{name}" for name in master.column_names])
+        stream = pa.concat_tables([*[_rows(50)] * 4, _rows(200), _rows(1, first=1000)])
+        stream = stream.rename_columns([f"s_{name}" for name in stream.column_names])
         on = [f"s_{name}" for name in key]
-        stream = pa.concat_tables(
-            [stream.slice(0, 50)] * 4 + [stream, _rows(1, first=1000).rename_columns(stream.column_names)]
-        )
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "r"
             write_page_file(path, master.schema, master.to_batches(), key, page_rows=20)

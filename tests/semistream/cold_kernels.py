@@ -65,7 +65,8 @@ def _joins(directory: Path) -> Iterator[tuple[pa.Table, SemiStreamJoin]]:
 
 
 def _makers(relation: Relation, stream: pa.Schema, on: list[str], **options: Any) -> Iterator[Make]:  # noqa: ANN401
-    for algorithm in [*cases.JOINS, OrderedMeshJoin]:
+    algorithms: list[type[SemiStreamJoin]] = [*cases.JOINS, OrderedMeshJoin]
+    for algorithm in algorithms:
         yield partial(algorithm, relation, stream, on, **options)
     if pa.types.is_integer(stream.field("a").type) and len(on) == 1:
         for condition in (Between("id_a", "id_a"), Compare("<", "id_a")):
