@@ -78,7 +78,7 @@ def test_counts_what_it_reads(tmp_path: Path) -> None:
     relation.locate(np.arange(4))
     relation.candidates(7)
     counted = relation.counters
-    assert (counted.pages_read, counted.seeks, counted.look_ups) == (6, 2, 5)
+    assert (counted.pages_read, counted.seeks, counted.look_ups) == (6, 3, 5)
     single = Counters()
     for page in (0, 1, 2, 5, 5, 6):
         fresh = PageFile(tmp_path / "r")
@@ -138,6 +138,43 @@ def test_null_keys_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"key columns \['id_a'\] of the relation must not be null, row 1"):
         write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id_a"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_are_taken_by_name(tmp_path: Path) -> None:
+    """A batch whose columns lie in another order, or have other types, is refused: values never change places."""
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64())])
+    swapped = pa.RecordBatch.from_pydict({"v": [10], "id": [1]})
+    retyped = pa.RecordBatch.from_pydict({"id": [1], "v": [1.5]})
+    for batch in (swapped, retyped):
+        with pytest.raises(ValueError, match="batch must have the columns id int64, v int64, got"):
+            write_page_file(tmp_path / "r", schema, [batch], ["id"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_null_where_there_must_be_none_is_refused(tmp_path: Path) -> None:
+    """A null in a column that cannot be null does not become a zero."""
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64(), nullable=False)])
+    batch = pa.RecordBatch.from_pydict({"id": [1, 2], "v": [10, None]})
+    with pytest.raises(ValueError, match="column v of a batch must not be null, it has 1 nulls: leave such rows out"):
+        write_page_file(tmp_path / "r", schema, [batch], ["id"])
+
+
+def test_odd_sizes_are_named(tmp_path: Path) -> None:
+    """Pages without rows cannot be written, and an empty file is no page file."""
+    table = cases.master("int64", [1])
+    with pytest.raises(ValueError, match="page_rows must be at least 1, got 0"):
+        write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id_a"], page_rows=0)
+    (tmp_path / "r").touch()
+    with pytest.raises(ValueError, match="must be a complete page file, it is empty: build it again"):
+        PageFile(tmp_path / "r")
+
+
+def test_the_first_read_seeks(tmp_path: Path) -> None:
+    """A disk has to find page 0, too."""
+    _write(tmp_path / "r", "int64", [1, 2])
+    relation = PageFile(tmp_path / "r")
+    relation.read_page(0)
+    assert (relation.counters.pages_read, relation.counters.seeks) == (1, 1)
 
 
 def test_dictionaries_are_refused(tmp_path: Path) -> None:

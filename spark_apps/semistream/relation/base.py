@@ -58,14 +58,13 @@ class Relation(ABC):
         missing = [name for name in key if name not in schema.names]
         if not key or missing:
             raise ValueError(f"key must name columns of the relation {schema.names}, got {list(key)}: correct the key")
-        if page_rows < 1:
-            raise ValueError(f"page_rows must be at least 1, got {page_rows}: 500 is a usual size")
+        check_page_rows(page_rows)
         self.schema = schema
         self.key = tuple(key)
         self.codec = KeyCodec([schema.field(name).type for name in key])
         self.page_rows = page_rows
         self.counters = Counters()
-        self._last_page = -1
+        self._last_page = -2  # before the first read no page follows
 
     @property
     def pages(self) -> int:
@@ -128,6 +127,12 @@ def is_unique(codec: KeyCodec, index: KeyIndex, fetch: Callable[[np.ndarray], pa
         return not len(repeated)
     groups = (fetch(index.all(int(key))).to_pylist() for key in repeated)
     return all(len({tuple(row.values()) for row in group}) == len(group) < MOST_ROWS for group in groups)
+
+
+def check_page_rows(page_rows: int) -> None:
+    """Refuse pages without rows."""
+    if page_rows < 1:
+        raise ValueError(f"page_rows must be at least 1, got {page_rows}: 500 is a usual size")
 
 
 def check_keys(codec: KeyCodec, rows: pa.RecordBatch, key: Sequence[str]) -> np.ndarray:

@@ -25,6 +25,8 @@ class PageFile(IndexedRelation):
 
     def __init__(self, path: Path, *, uncached: bool = False) -> None:
         with path.open("rb") as file:
+            if not path.stat().st_size:  # nothing to map
+                raise ValueError(f"{path} must be a complete page file, it is empty: build it again")
             self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         content = memoryview(self._mapped)
         footer = fmt.Footer.from_file(content, str(path))

@@ -83,6 +83,11 @@ def check_schema(schema: pa.Schema) -> None:
             )
 
 
+def named(schema: pa.Schema) -> str:
+    """List columns and their types for a message."""
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
 def _has_dictionary(kind: pa.DataType) -> bool:
     return pa.types.is_dictionary(kind) or any(_has_dictionary(kind.field(i).type) for i in range(kind.num_fields))
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from spark_apps.semistream.keys import KeyCodec
 from spark_apps.semistream.relation import page_file_format as fmt
-from spark_apps.semistream.relation.base import check_keys, is_unique
+from spark_apps.semistream.relation.base import check_keys, check_page_rows, is_unique
 from spark_apps.semistream.relation.key_index import (
     PARTITIONS,
     KeyIndex,
@@ -36,10 +36,11 @@ def write_page_file(
     Args:
         path: the file, which is replaced if it exists.
         schema: the rows' columns.
-        batches: the rows, in batches of any size.
+        batches: the rows, in batches of any size that have these columns, in this order.
         key: the key columns; they must not be null.
         page_rows: rows of a page.
     """
+    check_page_rows(page_rows)
     fmt.check_schema(schema)
     directory = path.parent
     with ExitStack() as stack:
@@ -76,7 +77,7 @@ def _write(
     file.write(fmt.MAGIC)
     entries: list[tuple[int, int, int]] = []
     rows = 0
-    for page in _pages(batches, page_rows):
+    for page in _pages(schema, batches, page_rows):
         keys = check_keys(codec, page, key)
         columns = page.columns if codec.exact else [*page.columns, pa.array(keys)]
         message = pa.RecordBatch.from_arrays(columns, schema=stored).serialize()
@@ -105,11 +106,12 @@ def _write(
     file.write(footer.to_bytes())
 
 
-def _pages(batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[pa.RecordBatch]:
+def _pages(schema: pa.Schema, batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[pa.RecordBatch]:
     """Cut batches into pages of exactly `page_rows`, but for the last one."""
     held: list[pa.RecordBatch] = []
     count = 0
     for whole in batches:
+        _check_batch(whole, schema)
         batch = whole
         while count + batch.num_rows >= page_rows:
             held.append(batch.slice(0, page_rows - count))
@@ -121,6 +123,20 @@ def _pages(batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[pa.Rec
             count += batch.num_rows
     if held:
         yield pa.concat_batches(held)
+
+
+def _check_batch(batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Refuse columns of other names, places or types, and nulls where there must be none."""
+    if batch.schema.names != schema.names or batch.schema.types != schema.types:
+        raise ValueError(
+            f"batch must have the columns {fmt.named(schema)}, got {fmt.named(batch.schema)}: select and cast them"
+        )
+    for field, column in zip(schema, batch.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise ValueError(
+                f"column {field.name} of a batch must not be null, it has {column.null_count} nulls: "
+                "leave such rows out, or make the column nullable"
+            )
 
 
 def _spill(parts: Sequence[IO[bytes]], keys: np.ndarray, first: int) -> None:
