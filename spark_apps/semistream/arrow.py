@@ -27,6 +27,7 @@ def variable_width(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     offsets = np.frombuffer(offsets_buffer, dtype=np.int64 if wide else np.int32)
     offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
     data = np.empty(0, dtype=np.uint8) if data_buffer is None else np.frombuffer(data_buffer, dtype=np.uint8)
+    data.flags.writeable = False  # always, so that kernels are compiled for one kind of array
     return offsets, data
 
 
@@ -34,12 +35,12 @@ def fixed_width_dtype(kind: pa.DataType) -> np.dtype:
     """Name the numpy type that moves values of `kind` as they are; booleans move as bytes."""
     if pat.is_boolean(kind):
         return np.dtype(np.uint8)
-    try:
+    if (pat.is_primitive(kind) or pat.is_decimal(kind) or pat.is_fixed_size_binary(kind)) and kind.bit_width in _DTYPES:
         return _DTYPES[kind.bit_width]
-    except (ValueError, KeyError):
-        raise ValueError(
-            f"column type must be string, binary or 1, 2, 4, 8 or 16 bytes wide, got {kind}: cast or drop the column"
-        ) from None
+    raise ValueError(
+        f"column type must be string, binary or a plain one of 1, 2, 4, 8 or 16 bytes, got {kind}: "
+        "cast or drop the column"
+    )
 
 
 def fixed_width(column: pa.Array, dtype: np.dtype) -> np.ndarray:

@@ -21,12 +21,17 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 class KeyCodec:
     """Turns key columns into 64-bit keys, the same for the stream and for the relation.
 
+    Args:
+        types: of the key columns.
+        partner: the codec of the keys that these are joined with.
+
     Attributes:
         kinds: what each column holds; only equal kinds can be joined.
         exact: equal 64-bit keys mean equal key columns, so that candidates need no confirmation.
+        wraps: for each column, whether its integers from 2^63 on become negative.
     """
 
-    def __init__(self, types: Sequence[pa.DataType]) -> None:
+    def __init__(self, types: Sequence[pa.DataType], partner: "KeyCodec | None" = None) -> None:
         for kind in types:
             if not (is_integral(kind) or _is_text(kind)):
                 raise ValueError(
@@ -35,21 +40,27 @@ class KeyCodec:
                 )
         self.kinds = [_family(kind) for kind in types]
         self.exact = len(types) == 1 and is_integral(types[0])
-
-    def check_same(self, other: "KeyCodec") -> None:
-        """Refuse to join keys whose families differ, such as an integer with a string."""
-        if self.kinds != other.kinds:
+        self.wraps = [pat.is_uint64(kind) for kind in types]
+        if partner is not None and self.kinds != partner.kinds:
             raise ValueError(
-                f"stream key {self.kinds} and relation key {other.kinds} must be of the same kinds: "
+                f"stream key {self.kinds} and relation key {partner.kinds} must be of the same kinds: "
                 "cast one of them first"
             )
+        others = self.wraps if partner is None else partner.wraps
+        self._one_sided = [a != b for a, b in zip(self.wraps, others, strict=True)]
 
     def encode(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-        """Give the 64-bit key of each row, and whether the row has a key at all (no column of it is null)."""
+        """Give the 64-bit key of each row, and whether the row has a key that its partner can have at all.
+
+        It has none if a column is null, or beyond the partner's integers: negative beside unsigned ones of 64 bits,
+        or from 2^63 on beside signed ones.
+        """
         valid = np.ones(len(columns[0]), dtype=np.bool_)
-        for column in columns:
+        for column, one_sided in zip(columns, self._one_sided, strict=True):
             if column.null_count:
                 valid &= column.is_valid().to_numpy(zero_copy_only=False)
+            if one_sided:
+                valid &= as_int64(column) >= 0
         keys = as_int64(columns[0]) if self.exact else fingerprint(columns)
         return keys, valid
 
@@ -58,8 +69,7 @@ class KeyCodec:
         """Compare real key columns row by row."""
         same = np.ones(len(left[0]), dtype=np.bool_)
         for a, b in zip(left, right, strict=True):
-            common = b if a.type == b.type else b.cast(a.type)
-            same &= pc.equal(a, common).fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
+            same &= pc.equal(_comparable(a), _comparable(b)).fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
         return same
 
 
@@ -76,21 +86,24 @@ def fingerprint(columns: Sequence[pa.Array]) -> np.ndarray:
 
 
 def as_int64(column: pa.Array) -> np.ndarray:
-    """View or cast an integer-like column as int64; nulls become 0."""
-    kind = column.type
-    if column.null_count:
-        column = column.fill_null(pa.scalar(0, pa.int64()).cast(kind, safe=False))
-    if pat.is_date32(kind) or pat.is_time32(kind):
-        column = column.cast(pa.int32())
-    if not pat.is_int64(column.type):
-        column = column.cast(pa.int64(), safe=False)
-    keys: np.ndarray = column.to_numpy()
+    """View or cast an integer-like column as int64; nulls become 0, and integers from 2^63 on negative."""
+    column = _comparable(column)
+    keys: np.ndarray = (column.fill_null(0) if column.null_count else column).to_numpy()
     return keys
 
 
 def is_integral(kind: pa.DataType) -> bool:
     """Tell whether values are integers, or times, which Arrow counts in integers."""
     return bool(pat.is_integer(kind) or pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_time(kind))
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    """Cast an integer-like column to int64; leave others."""
+    if not is_integral(column.type) or pat.is_int64(column.type):
+        return column
+    if pat.is_date32(column.type) or pat.is_time32(column.type):
+        column = column.cast(pa.int32())
+    return column.cast(pa.int64(), safe=False)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -21,8 +21,8 @@ class _Loaded(NamedTuple):
 class LoadShedder:
     """Sheds after considering: from the end of the queue, tuples whose pages few others wait for.
 
-    Sheds in portions of more than `1/portion` of h_S, since a file and its sync cost the same for one tuple as for
-    many.
+    Sheds when more than `1/portion` of h_S is too much, since a file and its sync cost the same for one tuple as for
+    many; a file has that many at most, since tuples are in memory once more while they are written.
 
     Attributes:
         store: where shed tuples are.
@@ -65,23 +65,28 @@ class LoadShedder:
             names = self._not_loaded()
             if not names:
                 return
-            self._loading = names[0]
             self._rest = self.store.read(names[0])
+            self._loading = names[0]
         for piece in buffer.pieces(self._rest.slice(0, count)):
             if not buffer.has_room(piece):
                 return
             buffer.put(piece)
             self._rest = self._rest.slice(piece.num_rows)
-        if self._loading is not None and not self._rest.num_rows:
-            self._loaded.append(_Loaded(self._loading, buffer.arrived - 1))
-            self._loading, self._rest = None, None
+        if not self._rest.num_rows:
+            self._all_loaded(buffer)
 
     def shed_portion(self, waiting: WaitingTuples) -> None:
         """Shed the oldest waiting tuples, as many as make one file; memory for them is a portion of H_S, too."""
         self._shed_queue(max(waiting.slots // self._portion, 1), waiting)
 
     def shed_all(self, waiting: WaitingTuples, buffer: StreamBuffer) -> None:
-        """Shed every tuple that waits or has not been read, as when a batch's time is over."""
+        """Shed every tuple that waits or has not been read, as when a batch's time is over.
+
+        A file that is loaded in part is stored anew without that part, whose tuples have left it for good.
+        """
+        if self._rest is not None:
+            self.store.add(self._rest)
+            self._all_loaded(buffer)
         self._shed_queue(len(waiting), waiting)
         self._shed_buffer(len(buffer), buffer)
 
@@ -100,8 +105,9 @@ class LoadShedder:
 
     def _shed_queue(self, count: int, waiting: WaitingTuples) -> None:
         """Shed the oldest tuples of the queue along with those in H_S, once they are on the disk."""
-        slots = waiting.queue.oldest(count)
-        if len(slots):
+        portion = max(waiting.slots // self._portion, 1)
+        for start in range(0, min(count, len(waiting)), portion):
+            slots = waiting.queue.oldest(min(portion, count - start))
             self._store(pa.RecordBatch.from_arrays(waiting.rows.take(slots), schema=waiting.rows.schema))
             waiting.delete(slots)
 
@@ -114,6 +120,12 @@ class LoadShedder:
     def _store(self, tuples: pa.RecordBatch) -> None:
         self.store.add(tuples)
         self.shed += tuples.num_rows
+
+    def _all_loaded(self, buffer: StreamBuffer) -> None:
+        """Note that the file being loaded has no more tuples to give."""
+        if self._loading is not None:
+            self._loaded.append(_Loaded(self._loading, buffer.arrived - 1))
+        self._loading, self._rest = None, None
 
     def _not_loaded(self) -> list[str]:
         known = {self._loading, *(file.name for file in self._loaded)}

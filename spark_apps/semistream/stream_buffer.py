@@ -100,6 +100,8 @@ class StreamBuffer:
 
     def put(self, batch: pa.RecordBatch) -> None:
         """Add tuples behind those that are in the buffer."""
+        if not batch.num_rows:
+            return
         if not self.has_room(batch):
             raise ValueError(
                 f"stream buffer must have room for a batch of {batch.nbytes} bytes, it holds {self.held_bytes} of "

@@ -107,6 +107,59 @@ def test_pairs_name_the_rows_that_match(algorithm: type[SemiStreamJoin]) -> None
     assert sorted(pairs) == [(i, position.get(number, -1)) for i, number in enumerate(numbers)]
 
 
+@pytest.mark.parametrize(
+    "values",
+    [pa.array(["a"]).dictionary_encode(), pa.array([[1]]), pa.array([[1, 2]], pa.list_(pa.int8(), 2)), pa.nulls(1)],
+    ids=lambda values: str(values.type),
+)
+def test_columns_that_cannot_be_moved_are_refused(values: pa.Array) -> None:
+    """A column whose values are not plain bytes of one width, nor strings, is an error before anything is joined."""
+    stream = pa.table({"a": [1], "odd": values})
+    with pytest.raises(ValueError, match=r"column type must be string, binary or a plain one .*: cast or drop"):
+        CHybridJoin(_relation("int64"), stream.schema, "a", cases.MEMORY)
+    relation = MemoryRelation(pa.table({"id": [1], "odd": values}), ["id"])
+    with pytest.raises(ValueError, match=r"column type must be string, binary or a plain one .*: cast or drop"):
+        CHybridJoin(relation, cases.stream("int64", [1]).schema, "a", cases.MEMORY)
+
+
+def test_an_empty_batch_may_be_offered() -> None:
+    """No tuples take no room: the next ones fit as into an empty buffer."""
+    stream = cases.stream("string", cases.master_numbers())
+    join = CHybridJoin(_relation("string"), stream.schema, "a", cases.MEMORY)
+    join.offer(stream.to_batches()[0].slice(0, 0))
+    long = pa.RecordBatch.from_pylist([{"a": "1", "n": 0, "note": "x" * 5000}], schema=stream.schema)
+    assert long.nbytes > join.stream_buffer.capacity
+    assert join.stream_buffer.has_room(long)
+
+
+def test_feeds_after_offering() -> None:
+    """What was offered before is joined first, though the buffer is full of it."""
+    stream = cases.stream("string", cases.SHAPES["skewed"](np.random.default_rng(3)))
+    join = CHybridJoin(_relation("string"), stream.schema, "a", cases.MEMORY)
+    offered = join.stream_buffer.pieces(stream.to_batches()[0])[0]
+    join.offer(offered)
+    rest = stream.slice(offered.num_rows).to_batches()[0]
+    assert not join.stream_buffer.has_room(rest)
+    assert multiset(join.feed(rest) + join.finish()) == cases.expected("string", "skewed", 3, "inner")
+
+
+@pytest.mark.parametrize("algorithm", cases.JOINS)
+def test_a_tuple_too_large_to_wait_is_refused_before_anything_is_taken(algorithm: type[SemiStreamJoin]) -> None:
+    """A batch with a tuple that the whole heap could not hold is an error, and the join goes on without it."""
+    stream = cases.stream("string", cases.SHAPES["skewed"](np.random.default_rng(3)))
+    join = algorithm(_relation("string"), stream.schema, "a", cases.MEMORY)
+    out = join.feed(stream.slice(0, 100).to_batches()[0])
+    note = "x" * (32 * join.waiting.rows.heap_blocks + 1)
+    batch = pa.RecordBatch.from_pylist([{"a": "1", "n": 0}, {"a": "1", "n": 1, "note": note}], schema=stream.schema)
+    before = join.stream_buffer.arrived
+    for take in (join.feed, join.offer):
+        with pytest.raises(ValueError, match=r"a stream tuple's strings must fit into .* blocks of memory, they take"):
+            take(batch)
+    assert join.stream_buffer.arrived == before
+    out += join.feed(stream.slice(100).to_batches()[0]) + join.finish()
+    assert multiset(out) == cases.expected("string", "skewed", 3, "inner")
+
+
 def test_a_flood_of_unknown_keys_reads_no_page() -> None:
     """Keys that R does not have are dismissed by the index, and those seen before without it."""
     relation = _relation("int64")

@@ -1,9 +1,13 @@
 """Under high load the dearest tuples go to disk, and every one of them comes back."""
 
+import errno
 import math
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -85,6 +89,11 @@ def _flood(shedder: LoadShedder, size: int) -> CHybridJoin:
     return join
 
 
+def _shed(store: ShedStore) -> list[int]:
+    """List what was shed, in the order in which it comes back."""
+    return [n for name in store.names for n in store.read(name).column("n").to_pylist()]
+
+
 def test_sheds_the_oldest_tuples_of_the_queue(tmp_path: Path) -> None:
     """Considered tuples are shed: those that have waited longest, while new ones take their place."""
     schema = cases.stream("string", []).schema
@@ -99,7 +108,7 @@ def test_sheds_the_oldest_tuples_of_the_queue(tmp_path: Path) -> None:
     surplus = len(join.stream_buffer)
     assert surplus > waiting // 16
     shedder.balance(0, join.waiting, join.stream_buffer)
-    assert shedder.store.read(shedder.store.names[0]).column("n").to_pylist() == oldest[:surplus]
+    assert _shed(shedder.store) == oldest[:surplus]
     assert len(join.waiting) == max(0, waiting - surplus)
 
 
@@ -115,8 +124,7 @@ def test_upfront_shedding_takes_the_newest_of_the_buffer(tmp_path: Path) -> None
     shedder.balance(w, join.waiting, join.stream_buffer)
     assert len(join.waiting) == waiting
     assert len(join.stream_buffer) == 2 * w
-    shed = [n for name in shedder.store.names for n in shedder.store.read(name).column("n").to_pylist()]
-    assert sorted(shed) == list(range(140 - surplus, 140))
+    assert sorted(_shed(shedder.store)) == list(range(140 - surplus, 140))
 
 
 def test_looks_up_away_from_where_it_sheds(tmp_path: Path) -> None:
@@ -193,3 +201,104 @@ def test_a_file_stays_until_its_output_is_safe(tmp_path: Path) -> None:
     assert len(ShedStore(tmp_path, stream.schema)) == len(stream)
     join.commit()
     assert len(ShedStore(tmp_path, stream.schema)) == 0
+
+
+def test_a_file_stays_while_one_of_its_tuples_waits(tmp_path: Path) -> None:
+    """Its last tuple waits in H_S, older than all others: nothing is removed until that one is joined."""
+    stream = cases.stream("string", cases.master_numbers()[:1])
+    store = ShedStore(tmp_path, stream.schema)
+    store.add(stream.to_batches()[0])
+    shedder = LoadShedder(store)
+    join = _join(shedder, stream.schema)
+    shedder.load(1, join.stream_buffer)
+    join.commit()
+    assert len(store) == 1, "it is in the stream buffer"
+    join._stream_phase()  # noqa: SLF001 - the first half of a step
+    assert join.pending == 1
+    join.commit()
+    assert len(store) == 1, "it waits for its page"
+    join.step()
+    join.commit()
+    assert len(store) == 0
+
+
+def test_tuples_stay_in_the_join_until_they_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the disk is full shedding fails, and every tuple is still joined, once."""
+    stream = cases.stream("string", cases.master_numbers())
+    join = _join(LoadShedder(ShedStore(tmp_path, stream.schema)), stream.schema)
+    out = join.feed(stream.slice(0, 40).to_batches()[0])
+    join.offer(stream.slice(40).to_batches()[0])
+    waiting, offered = join.pending, len(join.stream_buffer)
+    assert waiting
+    assert offered
+    shedder = LoadShedder(ShedStore(tmp_path, stream.schema))
+    ways = (
+        partial(shedder.shed_all, join.waiting, join.stream_buffer),
+        partial(shedder._shed_buffer, offered, join.stream_buffer),  # noqa: SLF001
+    )
+    for shed in ways:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", _full)
+            with pytest.raises(OSError, match="No space left"):
+                shed()
+        assert (join.pending, len(join.stream_buffer)) == (waiting, offered)
+    out += join.finish()
+    assert multiset(out) == nested_loop_join(
+        stream, cases.master("string", cases.master_numbers()), equal_keys(["a"], ["id_a"]), cases.COLUMNS, outer=True
+    )
+
+
+def _full(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_a_file_loaded_in_part_gives_each_tuple_once(tmp_path: Path, steps: int) -> None:
+    """Whatever part of a file was loaded when time is over, this join and the next one give out each tuple once."""
+    stream = cases.stream("string", cases.SHAPES["skewed"](np.random.default_rng(3)))
+    ShedStore(tmp_path, stream.schema).add(stream.to_batches()[0])
+    first = _join(LoadShedder(ShedStore(tmp_path, stream.schema)), stream.schema)
+    out = [row for _ in range(steps) for row in first.step()]
+    first.shed_all()
+    first.commit()
+    left = ShedStore(tmp_path, stream.schema)
+    assert sum(batch.num_rows for batch in out) + len(left) == len(stream)
+    out += _join(LoadShedder(left), stream.schema).finish()
+    assert multiset(out) == nested_loop_join(
+        stream, cases.master("string", cases.master_numbers()), equal_keys(["a"], ["id_a"]), cases.COLUMNS, outer=True
+    )
+
+
+def test_an_unreadable_file_is_an_error_each_time(tmp_path: Path) -> None:
+    """A join that could not read a file does not pass for one that has nothing left."""
+    stream = cases.stream("string", cases.master_numbers())
+    store = ShedStore(tmp_path, stream.schema)
+    store.add(stream.to_batches()[0])
+    (tmp_path / store.names[0]).write_bytes(b"damaged, and no longer a file of tuples")
+    join = _join(LoadShedder(store), stream.schema)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="must match its checksum"):
+            join.finish()
+    assert join.shedder is not None
+    assert join.shedder.to_load == len(stream)
+
+
+def test_sheds_all_in_files_of_a_portion(tmp_path: Path) -> None:
+    """What is shed is in memory once more while it is written: a file has a sixteenth of h_S at most."""
+    stream = cases.stream("string", cases.master_numbers())
+    store = ShedStore(tmp_path, stream.schema)
+    join = _join(LoadShedder(store), stream.schema)
+    join.feed(stream.to_batches()[0])
+    order = join.waiting.rows.identify(join.waiting.queue.oldest(join.pending)).tolist()
+    join.shed_all()
+    assert max(store.read(name).num_rows for name in store.names) <= join.waiting.slots // 16
+    assert _shed(store) == order
+
+
+def test_pairs_cannot_be_shed(tmp_path: Path) -> None:
+    """A tuple that comes back from disk has no number of its own any more."""
+    stream = cases.stream("string", [])
+    relation = MemoryRelation(cases.master("string", [1]), ["id_a"])
+    shedder = LoadShedder(ShedStore(tmp_path, stream.schema.empty_table().select(["a"]).schema))
+    with pytest.raises(ValueError, match="output must be \"rows\" with a shedder, got 'pairs'"):
+        CHybridJoin(relation, stream.schema, "a", MEMORY, output="pairs", shedder=shedder)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pymysql
 import pytest
 
 from spark_apps.semistream.joins import SemiStreamJoin
@@ -55,7 +56,7 @@ def test_pages_are_ranges_of_the_key(mariadb: Connect, connections: list[Any]) -
     assert rows == table.to_pylist()
     assert relation.unique
     counted = relation.counters
-    assert (counted.pages_read, counted.seeks, counted.look_ups) == (relation.pages, 0, 0)
+    assert (counted.pages_read, counted.seeks, counted.look_ups) == (relation.pages, 1, 0)
     assert counted.bytes_read == sum(relation.read_page(p).rows.nbytes for p in range(relation.pages))
 
 
@@ -92,6 +93,20 @@ def test_opens_a_broken_connection_again(mariadb: Connect, connections: list[Any
         cursor.execute("KILL %s", (connections[0].thread_id(),))
     assert relation.read_page(0).rows.to_pylist() == before
     assert len(connections) == 2
+
+
+def test_says_that_the_server_is_away(mariadb: Connect, connections: list[Any]) -> None:
+    """When no connection can be opened, again and again, the error is the driver's own."""
+    relation = _open(mariadb, connections)
+    relation.close()
+
+    def away() -> None:
+        raise pymysql.OperationalError(2003, "no server")
+
+    relation._connect = away  # noqa: SLF001 - the server goes away
+    for _ in range(2):
+        with pytest.raises(pymysql.OperationalError, match="no server"):
+            relation.read_page(0)
 
 
 def test_sees_rows_that_came_after_it_was_opened(mariadb: Connect, connections: list[Any]) -> None:

@@ -39,3 +39,10 @@ print(len(compiled), *compiled)
 """
     result = subprocess.run([sys.executable, "-c", count], check=True, capture_output=True, text=True)
     assert result.stdout.split()[0] == "0", result.stdout
+
+
+def test_no_join_needs_a_kernel_that_is_not_warm() -> None:
+    """After `warm_up` every join, over every store and kind of key, finds all its kernels loaded, whatever it does."""
+    code = "from tests.semistream.cold_kernels import cold_kernels; print(*cold_kernels(), sep=chr(10))"
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not result.stdout.strip()

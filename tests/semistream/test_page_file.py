@@ -8,8 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_apps.semistream.joins import CHybridJoin
+from spark_apps.semistream import keys
+from spark_apps.semistream.joins import CHybridJoin, MeshJoin
 from spark_apps.semistream.relation import Counters, MemoryRelation, PageFile, Relation, write_page_file
+from spark_apps.semistream.relation.key_index import MOST_ROWS
+from spark_apps.semistream.relation.page_file_format import Footer
 from tests.naive import multiset
 from tests.semistream import cases
 
@@ -46,11 +49,11 @@ def test_the_index_finds_the_page_of_every_key_and_of_no_other(tmp_path: Path, k
     _write(tmp_path / "r", kind, numbers)
     relation = PageFile(tmp_path / "r")
     wanted = [*numbers, 1000, 1001]
-    keys, _ = relation.codec.encode(list(cases.key_columns(kind, wanted).values()))
+    encoded, _ = relation.codec.encode(list(cases.key_columns(kind, wanted).values()))
     expected = [i // PAGE_ROWS for i in range(len(numbers))] + [-1, -1]
-    assert relation.locate(keys).tolist() == expected
-    assert relation.candidates(int(keys[20])) == [20 // PAGE_ROWS]
-    assert relation.candidates(int(keys[-1])) == []
+    assert relation.locate(encoded).tolist() == expected
+    assert relation.candidates(int(encoded[20])) == [20 // PAGE_ROWS]
+    assert relation.candidates(int(encoded[-1])) == []
 
 
 @pytest.mark.parametrize("uncached", [False, True])
@@ -75,7 +78,7 @@ def test_counts_what_it_reads(tmp_path: Path) -> None:
     relation.locate(np.arange(4))
     relation.candidates(7)
     counted = relation.counters
-    assert (counted.pages_read, counted.seeks, counted.look_ups) == (6, 2, 5)
+    assert (counted.pages_read, counted.seeks, counted.look_ups) == (6, 3, 5)
     single = Counters()
     for page in (0, 1, 2, 5, 5, 6):
         fresh = PageFile(tmp_path / "r")
@@ -102,11 +105,87 @@ def test_repeated_keys_are_noticed(tmp_path: Path) -> None:
         CHybridJoin(MemoryRelation(cases.master("int64", [1, 1]), ["id_a"]), stream.schema, "a", cases.MEMORY)
 
 
+@pytest.mark.parametrize("kind", cases.KEY_KINDS)
+def test_a_key_of_many_rows_does_not_swell_the_index(tmp_path: Path, kind: str) -> None:
+    """Rows of one key take about the room in the file that others do, and MESHJOIN joins them all."""
+    count = 3000
+    _write(tmp_path / "different", kind, list(range(count)), 1000)
+    table = _write(tmp_path / "same", kind, [7] * count, 1000)
+    assert (tmp_path / "same").stat().st_size < 1.1 * (tmp_path / "different").stat().st_size
+    relation = PageFile(tmp_path / "same")
+    in_memory = MemoryRelation(table, relation.key)
+    assert not relation.unique
+    assert not in_memory.unique
+    stream = cases.stream(kind, [7, 8])
+    on = [name.removeprefix("id_") for name in relation.key]
+    join = MeshJoin(relation, stream.schema, on, 10 * cases.MEMORY, how="left", columns=[])
+    out = [row for batch in stream.to_batches() for row in join.feed(batch)] + join.finish()
+    assert sum(batch.num_rows for batch in out) == count + 1
+
+
+@pytest.mark.parametrize("rows", [MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1])
+def test_so_many_equal_fingerprints_count_as_repeated(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Different keys whose fingerprints are all equal are all found, or the relation does not pass for unique."""
+    monkeypatch.setattr(keys, "fingerprint", lambda columns: np.zeros(len(columns[0]), dtype=np.int64))
+    relation = MemoryRelation(cases.master("string", list(range(rows))), ["id_a"], page_rows=1)
+    assert relation.unique == (rows < MOST_ROWS)
+    assert len(relation.candidates(0)) == min(rows, MOST_ROWS)
+
+
 def test_null_keys_are_refused(tmp_path: Path) -> None:
     """A row of R without a key could never be found: the writer says so, and leaves no file."""
     table = pa.table({"id_a": pa.array([1, None], pa.int64())})
     with pytest.raises(ValueError, match=r"key columns \['id_a'\] of the relation must not be null, row 1"):
         write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id_a"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_are_taken_by_name(tmp_path: Path) -> None:
+    """A batch whose columns lie in another order, or have other types, is refused: values never change places."""
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64())])
+    swapped = pa.RecordBatch.from_pydict({"v": [10], "id": [1]})
+    retyped = pa.RecordBatch.from_pydict({"id": [1], "v": [1.5]})
+    for batch in (swapped, retyped):
+        with pytest.raises(ValueError, match="batch must have the columns id int64, v int64, got"):
+            write_page_file(tmp_path / "r", schema, [batch], ["id"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_null_where_there_must_be_none_is_refused(tmp_path: Path) -> None:
+    """A null in a column that cannot be null does not become a zero."""
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64(), nullable=False)])
+    batch = pa.RecordBatch.from_pydict({"id": [1, 2], "v": [10, None]})
+    with pytest.raises(ValueError, match="column v of a batch must not be null, it has 1 nulls: leave such rows out"):
+        write_page_file(tmp_path / "r", schema, [batch], ["id"])
+
+
+def test_odd_sizes_are_named(tmp_path: Path) -> None:
+    """Pages without rows cannot be written, and an empty file is no page file."""
+    table = cases.master("int64", [1])
+    with pytest.raises(ValueError, match="page_rows must be at least 1, got 0"):
+        write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id_a"], page_rows=0)
+    (tmp_path / "r").touch()
+    with pytest.raises(ValueError, match="must be a complete page file, it is empty: build it again"):
+        PageFile(tmp_path / "r")
+
+
+def test_the_first_read_seeks(tmp_path: Path) -> None:
+    """A disk has to find page 0, too."""
+    _write(tmp_path / "r", "int64", [1, 2])
+    relation = PageFile(tmp_path / "r")
+    relation.read_page(0)
+    assert (relation.counters.pages_read, relation.counters.seeks) == (1, 1)
+
+
+def test_dictionaries_are_refused(tmp_path: Path) -> None:
+    """A page cannot hold a dictionary, nor one within a list: the writer says so, and leaves no file."""
+    words = pa.array(["tea"]).dictionary_encode()
+    for column in (words, pa.array([["tea"]], pa.list_(words.type))):
+        table = pa.table({"id": [1], "name": column})
+        with pytest.raises(
+            ValueError, match=r"column name of a page file must not be dictionary-encoded, got .*: cast"
+        ):
+            write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,6 +229,29 @@ def test_a_damaged_page_is_found_when_it_is_read(tmp_path: Path) -> None:
     relation = PageFile(path)
     with pytest.raises(ValueError, match=r"page 0 of .* must match its checksum"):
         relation.read_page(0)
+
+
+def test_a_damaged_index_is_found_before_a_key_is_missed(tmp_path: Path) -> None:
+    """A flipped bit in a key or a position of the index is an error of `verify` and of the look-up that meets it."""
+    path = tmp_path / "r"
+    numbers = cases.master_numbers()
+    _write(path, "int64", numbers)
+    whole = path.read_bytes()
+    footer = Footer.from_file(memoryview(whole), "r")
+    positions = np.frombuffer(whole, np.int64, footer.index_size, footer.index_positions)
+    place = int(np.flatnonzero(positions == 20)[0])
+    for start in (footer.index_keys, footer.index_positions):
+        at = start + 8 * place
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        damaged = r"index part \d+ of .* must match its checksum: build the file again"
+        with pytest.raises(ValueError, match=damaged):
+            PageFile(path).verify()
+        with pytest.raises(ValueError, match=damaged):
+            PageFile(path).locate(np.array([numbers[20]]))
+        relation = PageFile(path)
+        for _ in range(2):
+            with pytest.raises(ValueError, match=damaged):
+                relation.candidates(numbers[20])
 
 
 def test_an_empty_relation_is_a_file_too(tmp_path: Path) -> None:

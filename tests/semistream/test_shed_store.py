@@ -33,6 +33,8 @@ class Machine:
         self.calls = 0
         self.unsynced: set[str] = set()
         self.undo: list[Callable[[], Any]] = []
+        self.descriptors: set[int] = set()
+        self.close = os.close
         for name in self.CALLS:
             patch.setattr(os, name, self._wrap(name, getattr(os, name)))
 
@@ -42,7 +44,10 @@ class Machine:
                 raise MachineStoppedError
             self.calls += 1
             self._note(name, args)
-            return real(*args, **kwargs)
+            result = real(*args, **kwargs)
+            if name == "open":
+                self.descriptors.add(result)
+            return result
 
         return call
 
@@ -54,6 +59,8 @@ class Machine:
             if path == str(self.directory):
                 self.undo.clear()
             self.unsynced.discard(path)
+        elif name == "close":
+            self.descriptors.discard(args[0])
         elif name == "replace":
             source, target = Path(args[0]), Path(args[1])
             assert str(source) not in self.unsynced, "a file must be synced before it is renamed"
@@ -65,6 +72,8 @@ class Machine:
 
     def restart(self, *, directory_kept: bool) -> None:
         """Stop for good, and leave on the disk what may be left."""
+        for descriptor in self.descriptors:
+            self.close(descriptor)
         for path in map(Path, self.unsynced):
             if path.exists():
                 path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
@@ -135,6 +144,52 @@ def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(ValueError, match="must match its checksum"):
         store.read(store.names[0])
+
+
+def test_a_file_of_other_columns_is_an_error(tmp_path: Path) -> None:
+    """Bytes are not read as another type, nor columns by their place, when the stream's columns have changed."""
+    ShedStore(tmp_path, SCHEMA).add(_batch(1))
+    retyped = pa.schema([pa.field("n", pa.float64()), SCHEMA.field("note")])
+    swapped = pa.schema([SCHEMA.field("note"), SCHEMA.field("n")])
+    for schema in (retyped, swapped):
+        store = ShedStore(tmp_path, schema)
+        with pytest.raises(
+            ValueError, match=r"must have the stream's columns .*, it has n int64, note string: open it"
+        ):
+            store.read(store.names[0])
+
+
+def test_stores_that_share_a_directory_keep_out_of_each_others_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither overwrites a file of the other, nor removes one that the other is writing."""
+    first, second = ShedStore(tmp_path, SCHEMA), ShedStore(tmp_path, SCHEMA)
+    second.add(_batch(1))
+    fsync = os.fsync
+
+    def interrupted(descriptor: int) -> None:
+        monkeypatch.setattr(os, "fsync", fsync)
+        ShedStore(tmp_path, SCHEMA)  # while the first one's file is not finished
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    first.add(_batch(0))
+    together = ShedStore(tmp_path, SCHEMA)
+    assert sorted(together.read(name).column("n")[0].as_py() for name in together.names) == [0, 10]
+
+
+def test_a_new_directory_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every directory that was made is synced into its parent."""
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    ShedStore(tmp_path / "a" / "b", SCHEMA)
+    assert set(synced) == {str(tmp_path), str(tmp_path / "a")}
 
 
 def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:

@@ -25,6 +25,11 @@ class CHybridJoin(HybridJoin):
     def __init__(self, *args: Any, shedder: LoadShedder | None = None, **kwargs: Any) -> None:  # noqa: ANN401
         if shedder is not None:
             kwargs.setdefault("page_choice", OldestFirst(LOOKUP_POSITION))
+            if kwargs.get("output", "rows") != "rows":
+                raise ValueError(
+                    f'output must be "rows" with a shedder, got {kwargs["output"]!r}: a tuple that comes back from '
+                    "disk has lost its number; number tuples in a column of the stream"
+                )
         super().__init__(*args, **kwargs)
         if shedder is not None and not shedder.store.schema.equals(self.kept):
             raise ValueError(

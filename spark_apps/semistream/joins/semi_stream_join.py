@@ -79,15 +79,11 @@ class SemiStreamJoin(ABC):
 
     def feed(self, batch: pa.RecordBatch) -> list[Any]:
         """Take stream tuples in and give what was joined meanwhile; up to h_S tuples stay waiting."""
-        joined: list[Any] = []
-        for piece in self.stream_buffer.pieces(self._check_batch(batch)):
+        pieces = self.stream_buffer.pieces(self._check_batch(batch))
+        joined = self._read_all()  # of what was offered before
+        for piece in pieces:
             self.stream_buffer.put(piece)
-            self._stream_phase()
-            while len(self.stream_buffer):
-                self._disk_phase()
-                if self._enough_room():
-                    self._stream_phase()
-            joined += self._output.take_all()
+            joined += self._read_all()
         return joined
 
     def offer(self, batch: pa.RecordBatch) -> None:
@@ -131,6 +127,15 @@ class SemiStreamJoin(ABC):
     def _disk_phase(self) -> None:
         """Read a page of R and join it with the tuples that wait."""
 
+    def _read_all(self) -> list[Any]:
+        """Empty the stream buffer, reading pages as long as tuples have no room to wait."""
+        self._stream_phase()
+        while len(self.stream_buffer):
+            self._disk_phase()
+            if self._enough_room():
+                self._stream_phase()
+        return self._output.take_all()
+
     def _iterate(self) -> list[Any]:
         self._stream_phase()
         if self.pending:
@@ -151,9 +156,7 @@ class SemiStreamJoin(ABC):
 
     def _encoder(self) -> Encoder:
         """Make 64-bit keys of the stream's key columns as the relation does of its own."""
-        codec = KeyCodec([self.stream.field(name).type for name in self.on])
-        codec.check_same(self.relation.codec)
-        return codec
+        return KeyCodec([self.stream.field(name).type for name in self.on], partner=self.relation.codec)
 
     def _keys_to_join(self) -> tuple[str, ...]:
         """Name the columns of R that the stream's are joined with, one for one."""
@@ -181,11 +184,8 @@ class SemiStreamJoin(ABC):
         self._output.unmatched(chunk, unmatched)
         self._wait(chunk, misses)
         self.stream_buffer.drop(read)
-        if read == 0 and not len(self.waiting) and len(needed) and needed[0] > free:
-            raise ValueError(
-                f"a stream tuple's strings must fit into {free} blocks of memory, they take {needed[0]}: "
-                "raise memory, or string_bytes of the shares"
-            )
+        if read == 0 and not len(self.waiting):  # a tuple that a join with more memory has shed
+            self._check_strings(chunk.rows)
         return read
 
     def _head(self, most: int) -> Chunk:
@@ -241,4 +241,15 @@ class SemiStreamJoin(ABC):
                 f"batch must have the stream's schema {self.stream.names}, got {batch.schema.names}: "
                 "select and cast its columns"
             )
-        return batch if self.kept is self.stream else batch.select(self.kept.names)
+        kept = batch if self.kept is self.stream else batch.select(self.kept.names)
+        self._check_strings(kept)
+        return kept
+
+    def _check_strings(self, tuples: pa.RecordBatch) -> None:
+        """Refuse a tuple that could not wait even if it were the only one."""
+        needed = int(self.waiting.rows.blocks_needed(tuples).max(initial=0))
+        if needed > self.waiting.rows.heap_blocks:
+            raise ValueError(
+                f"a stream tuple's strings must fit into {self.waiting.rows.heap_blocks} blocks of memory, "
+                f"they take {needed}: raise memory, or string_bytes of the shares"
+            )

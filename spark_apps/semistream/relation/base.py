@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_apps.semistream.keys import KeyCodec
-from spark_apps.semistream.relation.key_index import KeyIndex
+from spark_apps.semistream.relation.key_index import MOST_ROWS, KeyIndex
 
 
 class Page(NamedTuple):
@@ -58,14 +58,13 @@ class Relation(ABC):
         missing = [name for name in key if name not in schema.names]
         if not key or missing:
             raise ValueError(f"key must name columns of the relation {schema.names}, got {list(key)}: correct the key")
-        if page_rows < 1:
-            raise ValueError(f"page_rows must be at least 1, got {page_rows}: 500 is a usual size")
+        check_page_rows(page_rows)
         self.schema = schema
         self.key = tuple(key)
         self.codec = KeyCodec([schema.field(name).type for name in key])
         self.page_rows = page_rows
         self.counters = Counters()
-        self._last_page = -1
+        self._last_page = -2  # before the first read no page follows
 
     @property
     def pages(self) -> int:
@@ -89,7 +88,10 @@ class Relation(ABC):
         return self._locate(keys)
 
     def candidates(self, key: int) -> list[int]:
-        """Look up every page that may hold a key: more than one when fingerprints collide or keys repeat."""
+        """Look up every page that may hold a key: more than one when fingerprints collide or keys repeat.
+
+        Of the rows of a key that repeats only the first 64 are in the index.
+        """
         self.counters.look_ups += 1
         return self._candidates(key)
 
@@ -124,7 +126,13 @@ def is_unique(codec: KeyCodec, index: KeyIndex, fetch: Callable[[np.ndarray], pa
     if codec.exact:
         return not len(repeated)
     groups = (fetch(index.all(int(key))).to_pylist() for key in repeated)
-    return all(len({tuple(row.values()) for row in group}) == len(group) for group in groups)
+    return all(len({tuple(row.values()) for row in group}) == len(group) < MOST_ROWS for group in groups)
+
+
+def check_page_rows(page_rows: int) -> None:
+    """Refuse pages without rows."""
+    if page_rows < 1:
+        raise ValueError(f"page_rows must be at least 1, got {page_rows}: 500 is a usual size")
 
 
 def check_keys(codec: KeyCodec, rows: pa.RecordBatch, key: Sequence[str]) -> np.ndarray:

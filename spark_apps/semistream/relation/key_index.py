@@ -1,14 +1,19 @@
 """The index of R from 64-bit key to row position: a hash table with open addressing, in memory or in a mapped file.
 
 It consists of `PARTITIONS` tables of one size, chosen by the high bits of the hash, so that a writer can build one
-after the other in bounded memory. A key may occur more than once.
+after the other in bounded memory. Fingerprints of different keys may be equal, so that a 64-bit key may occur more
+than once, but at most `MOST_ROWS` times: a key that so many rows have repeats, and joins that need no index are left.
 """
+
+import zlib
+from collections.abc import Sequence
 
 import numpy as np
 
 from spark_apps.semistream.kernel import home, kernel, mix, tag
 
 PARTITIONS = 64
+MOST_ROWS = 64  # of one 64-bit key; more are not in the index
 _BITS = np.uint64(6)
 _SHIFT = np.uint64(58)
 _EMPTY = -1
@@ -24,10 +29,11 @@ class KeyIndex:
     @classmethod
     def build(cls, keys: np.ndarray) -> "KeyIndex":
         """Index the keys of all rows in memory."""
+        rows = indexed(keys)
+        keys = keys[rows]
         part = partition(keys)
         size = part_size(int(np.bincount(part, minlength=PARTITIONS).max(initial=0)))
         places, positions = np.zeros(size * PARTITIONS, dtype=np.int64), np.full(size * PARTITIONS, _EMPTY)
-        rows = np.arange(len(keys), dtype=np.int64)
         for p in range(PARTITIONS):
             span = slice(p * size, (p + 1) * size)
             chosen = part == p
@@ -47,6 +53,58 @@ class KeyIndex:
     def repeated_keys(self) -> np.ndarray:
         """List 64-bit keys that several rows share."""
         return np.unique(_repeated_keys(self._keys, self._positions))
+
+
+class CheckedIndex(KeyIndex):
+    """An index in a file: each part is compared with its checksum before it is first used."""
+
+    def __init__(self, keys: np.ndarray, positions: np.ndarray, checksums: Sequence[int], name: str) -> None:
+        super().__init__(keys, positions)
+        self._checksums = checksums
+        self._name = name
+        self._unchecked = np.ones(PARTITIONS, dtype=np.bool_)
+
+    def first(self, keys: np.ndarray) -> np.ndarray:
+        """Give the position of a row with each key, or -1."""
+        self._check_parts_of(keys)
+        return super().first(keys)
+
+    def all(self, key: int) -> np.ndarray:
+        """Give the positions of all rows with a key."""
+        self._check_parts_of(np.array([key]))
+        return super().all(key)
+
+    def verify(self) -> None:
+        """Compare every part with its checksum."""
+        for part in range(PARTITIONS):
+            self._check(part)
+
+    def _check_parts_of(self, keys: np.ndarray) -> None:
+        if self._unchecked.any():
+            parts = np.unique(partition(keys))
+            for part in parts[self._unchecked[parts]].tolist():
+                self._check(part)
+                self._unchecked[part] = False
+
+    def _check(self, part: int) -> None:
+        size = len(self._keys) // PARTITIONS
+        span = slice(part * size, (part + 1) * size)
+        if part_checksum(self._keys[span], self._positions[span]) != self._checksums[part]:
+            raise ValueError(f"index part {part} of {self._name} must match its checksum: build the file again")
+
+
+def indexed(keys: np.ndarray) -> np.ndarray:
+    """Choose the rows that the index has, in order: the first `MOST_ROWS` of each key."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    beyond = np.zeros(len(keys), dtype=np.bool_)
+    beyond[MOST_ROWS:] = ordered[MOST_ROWS:] == ordered[:-MOST_ROWS]
+    return np.sort(order[~beyond])
+
+
+def part_checksum(keys: np.ndarray, positions: np.ndarray) -> int:
+    """Compute the checksum of a part of the index."""
+    return zlib.crc32(positions.data, zlib.crc32(keys.data))
 
 
 def part_size(most: int) -> int:

@@ -125,8 +125,9 @@ class MariaDbRelation(Relation):
 
     def _forget_connection(self) -> None:
         """Drop a connection that has broken; there is nobody left to say goodbye to."""
-        self._connection._force_close()  # noqa: SLF001 - pymysql's own way to close without a word to the server
-        self._connection = None
+        if self._connection is not None:  # it is None when even opening failed
+            self._connection._force_close()  # noqa: SLF001 - pymysql's own way to close without a word to the server
+            self._connection = None
 
 
 def _quoted(name: str) -> str:

@@ -12,11 +12,11 @@ import pyarrow as pa
 from spark_apps.semistream.keys import as_int64
 from spark_apps.semistream.relation import page_file_format as fmt
 from spark_apps.semistream.relation.base import IndexedRelation, Page
-from spark_apps.semistream.relation.key_index import KeyIndex
+from spark_apps.semistream.relation.key_index import CheckedIndex
 
 
 class PageFile(IndexedRelation):
-    """Reads a file that `write_page_file` wrote. Each page is checked against its checksum when it is first read.
+    """Reads a file that `write_page_file` wrote. Pages and parts of the index are checked when first used.
 
     Args:
         path: the file.
@@ -25,6 +25,8 @@ class PageFile(IndexedRelation):
 
     def __init__(self, path: Path, *, uncached: bool = False) -> None:
         with path.open("rb") as file:
+            if not path.stat().st_size:  # nothing to map
+                raise ValueError(f"{path} must be a complete page file, it is empty: build it again")
             self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         content = memoryview(self._mapped)
         footer = fmt.Footer.from_file(content, str(path))
@@ -42,9 +44,11 @@ class PageFile(IndexedRelation):
         self._checksums: list[int] = entries["checksum"].tolist()
         self._checked = bytearray(self.pages)
         self.page_bytes = max(self._lengths, default=0)
-        self._index = KeyIndex(
+        self._index: CheckedIndex = CheckedIndex(
             np.frombuffer(content, np.int64, footer.index_size, footer.index_keys),
             np.frombuffer(content, np.int64, footer.index_size, footer.index_positions),
+            footer.index_checksums,
+            str(path),
         )
         self._stored = fmt.stored_schema(self.schema, exact=self.codec.exact)
         self._key_column = self._stored.get_field_index(self.key[0] if self.codec.exact else fmt.FINGERPRINT)
@@ -62,7 +66,8 @@ class PageFile(IndexedRelation):
             self._uncached.close()
 
     def verify(self) -> None:
-        """Check every page against its checksum."""
+        """Check every page and every part of the index against its checksum."""
+        self._index.verify()
         for page in range(self.pages):
             self._check(page, self._file.slice(self._offsets[page], self._lengths[page]))
 

@@ -4,7 +4,8 @@
 
 A page is one Arrow IPC message with `page_rows` consecutive rows and, where the key is no single integer, their
 fingerprints as one more column. Pages and index begin at multiples of `ALIGNMENT`, so that each can be read past the
-page cache. The directory has offset, length and checksum of each page; the footer, in JSON, says where all of it is.
+page cache. The directory has offset, length and checksum of each page; the footer, in JSON, says where all of it is
+and has the checksum of each part of the index.
 """
 
 import base64
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pyarrow as pa
 
-MAGIC = b"FRESHET1"
+MAGIC = b"FRESHET2"
 ALIGNMENT = 4096
 FINGERPRINT = "__fingerprint"
 DIRECTORY = np.dtype([("offset", np.int64), ("length", np.int64), ("checksum", np.int64)])
@@ -35,6 +36,7 @@ class Footer:
     index_keys: int  # offsets in the file
     index_positions: int
     index_size: int  # places of the index
+    index_checksums: list[int]  # of each part, keys and positions together
     directory: int
     directory_checksum: int
 
@@ -69,6 +71,25 @@ def schema_from_text(text: str) -> pa.Schema:
 def stored_schema(schema: pa.Schema, *, exact: bool) -> pa.Schema:
     """Add the column of fingerprints that pages have when keys are no single integer."""
     return schema if exact else schema.append(pa.field(FINGERPRINT, pa.int64(), nullable=False))
+
+
+def check_schema(schema: pa.Schema) -> None:
+    """Refuse columns that a page cannot hold: the values of a dictionary would have to lie beside it."""
+    for field in schema:
+        if _has_dictionary(field.type):
+            raise ValueError(
+                f"column {field.name} of a page file must not be dictionary-encoded, got {field.type}: "
+                "cast it to the type of its values"
+            )
+
+
+def named(schema: pa.Schema) -> str:
+    """List columns and their types for a message."""
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    return pa.types.is_dictionary(kind) or any(_has_dictionary(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def aligned(offset: int) -> int:

@@ -13,9 +13,18 @@ import pyarrow as pa
 
 from spark_apps.semistream.keys import KeyCodec
 from spark_apps.semistream.relation import page_file_format as fmt
-from spark_apps.semistream.relation.base import check_keys, is_unique
-from spark_apps.semistream.relation.key_index import PARTITIONS, KeyIndex, fill_part, part_size, partition
+from spark_apps.semistream.relation.base import check_keys, check_page_rows, is_unique
+from spark_apps.semistream.relation.key_index import (
+    PARTITIONS,
+    KeyIndex,
+    fill_part,
+    indexed,
+    part_checksum,
+    part_size,
+    partition,
+)
 
+_ENTRIES_AT_ONCE = 1 << 20
 _ENTRY = np.dtype([("key", np.int64), ("position", np.int64)])
 
 
@@ -27,10 +36,12 @@ def write_page_file(
     Args:
         path: the file, which is replaced if it exists.
         schema: the rows' columns.
-        batches: the rows, in batches of any size.
+        batches: the rows, in batches of any size that have these columns, in this order.
         key: the key columns; they must not be null.
         page_rows: rows of a page.
     """
+    check_page_rows(page_rows)
+    fmt.check_schema(schema)
     directory = path.parent
     with ExitStack() as stack:
         parts = [stack.enter_context(tempfile.TemporaryFile(dir=directory)) for _ in range(PARTITIONS)]
@@ -66,7 +77,7 @@ def _write(
     file.write(fmt.MAGIC)
     entries: list[tuple[int, int, int]] = []
     rows = 0
-    for page in _pages(batches, page_rows):
+    for page in _pages(schema, batches, page_rows):
         keys = check_keys(codec, page, key)
         columns = page.columns if codec.exact else [*page.columns, pa.array(keys)]
         message = pa.RecordBatch.from_arrays(columns, schema=stored).serialize()
@@ -74,7 +85,7 @@ def _write(
         file.write(message)
         _spill(parts, keys, rows)
         rows += page.num_rows
-    size, keys_at, positions_at = _write_index(file, parts)
+    size, keys_at, positions_at, checksums = _write_index(file, parts)
     directory = np.array(entries, dtype=fmt.DIRECTORY).tobytes()
     directory_at = _seek_aligned(file)
     file.write(directory)
@@ -88,17 +99,19 @@ def _write(
         index_keys=keys_at,
         index_positions=positions_at,
         index_size=size,
+        index_checksums=checksums,
         directory=directory_at,
         directory_checksum=zlib.crc32(directory),
     )
     file.write(footer.to_bytes())
 
 
-def _pages(batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[pa.RecordBatch]:
+def _pages(schema: pa.Schema, batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[pa.RecordBatch]:
     """Cut batches into pages of exactly `page_rows`, but for the last one."""
     held: list[pa.RecordBatch] = []
     count = 0
     for whole in batches:
+        _check_batch(whole, schema)
         batch = whole
         while count + batch.num_rows >= page_rows:
             held.append(batch.slice(0, page_rows - count))
@@ -110,6 +123,20 @@ def _pages(batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[pa.Rec
             count += batch.num_rows
     if held:
         yield pa.concat_batches(held)
+
+
+def _check_batch(batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Refuse columns of other names, places or types, and nulls where there must be none."""
+    if batch.schema.names != schema.names or batch.schema.types != schema.types:
+        raise ValueError(
+            f"batch must have the columns {fmt.named(schema)}, got {fmt.named(batch.schema)}: select and cast them"
+        )
+    for field, column in zip(schema, batch.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise ValueError(
+                f"column {field.name} of a batch must not be null, it has {column.null_count} nulls: "
+                "leave such rows out, or make the column nullable"
+            )
 
 
 def _spill(parts: Sequence[IO[bytes]], keys: np.ndarray, first: int) -> None:
@@ -129,9 +156,10 @@ def _runs(ordered: np.ndarray) -> tuple[list[int], list[slice]]:
     return values.tolist(), [slice(a, b) for a, b in zip(starts, stops, strict=True)]
 
 
-def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int, int]:
-    """Write the index part by part; give its places and where its keys and positions begin."""
-    size = part_size(max(part.tell() for part in parts) // _ENTRY.itemsize)
+def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int, int, list[int]]:
+    """Write the index part by part; give its places, where its keys and positions begin, and the parts' checksums."""
+    checksums = []
+    size = part_size(max(_drop_repeated(part) for part in parts))
     keys_at = _seek_aligned(file)
     positions_at = fmt.aligned(keys_at + PARTITIONS * size * 8)
     for p, part in enumerate(parts):
@@ -143,7 +171,21 @@ def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int,
         file.write(keys.tobytes())
         file.seek(positions_at + p * size * 8)
         file.write(positions.tobytes())
-    return PARTITIONS * size, keys_at, positions_at
+        checksums.append(part_checksum(keys, positions))
+    return PARTITIONS * size, keys_at, positions_at, checksums
+
+
+def _drop_repeated(part: IO[bytes]) -> int:
+    """Leave those entries of a part that the index has, and count them."""
+    kept = np.empty(0, dtype=_ENTRY)
+    part.seek(0)
+    while more := part.read(_ENTRIES_AT_ONCE * _ENTRY.itemsize):
+        entries = np.concatenate([kept, np.frombuffer(more, dtype=_ENTRY)])
+        kept = entries[indexed(entries["key"])]
+    part.seek(0)
+    part.truncate()
+    part.write(kept.tobytes())
+    return len(kept)
 
 
 def _unique(
