@@ -108,7 +108,7 @@ def test_the_application_of_a_killed_task_ends_and_the_next_try_goes_on(
 ) -> None:
     """Nothing is left that works unseen."""
     (driver,) = [each for each in processes(prepared, "enrich_stream.py") if each.name() == "java"]
-    assert secrets_in(driver, prepared) == {"loader_password"}
+    assert secrets_in(driver, prepared) == {"loader_password", "metrics_password"}
     task = int(driver.environ()[ASKED_BY])
     os.kill(task, signal.SIGKILL)
     wait(lambda: "it runs" if driver.is_running() else None, "the orphan to end")
