@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 MAX_IN_FLIGHT = 5_000  # many more, and Python's garbage collector spends its time walking through them
 _SLICE = 500
 DELIVERY_SECONDS = 600  # the longest outage that is waited for
-STOP_SECONDS = 4  # after a request to stop; Airflow kills five seconds after SIGTERM
+STOP_SECONDS = 3  # after a request to stop; Airflow kills five seconds after SIGTERM
+_CLOSE_SECONDS = 0.5
+_BLOCK_SECONDS = 0.5  # how soon a request to stop is seen while the topic's metadata is missing
+_REQUEST_SECONDS = 30
 _BOOTSTRAP_SECONDS = 5
 _NAP_SECONDS = 0.005
 
@@ -37,7 +40,7 @@ PRODUCER_SETTINGS = {
     "compression_type": "lz4",
     "linger_ms": 20,
     "batch_size": 32 * 1024,
-    "delivery_timeout_ms": DELIVERY_SECONDS * 1000,
+    "max_block_ms": round(_BLOCK_SECONDS * 1000),
     "reconnect_backoff_max_ms": 1_000,
     "bootstrap_timeout_ms": _BOOTSTRAP_SECONDS * 1000,
     "allow_auto_create_topics": False,
@@ -81,13 +84,22 @@ class _Slice(NamedTuple):
 class KafkaSink:
     """A sink whose acknowledgements are the broker's."""
 
-    def __init__(self, bootstrap: str, topic: str, tally: Tally, stop: Stop) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, tally: Tally, stop: Stop, patience: float = DELIVERY_SECONDS
+    ) -> None:
         self._topic = topic
         self._tally = tally
         self._stop = stop
+        self._patience = patience
         try:
-            self._producer = KafkaProducer(bootstrap_servers=bootstrap, **PRODUCER_SETTINGS)
-            self._producer.partitions_for(topic)  # so that the first event need not wait for metadata
+            self._producer = KafkaProducer(
+                bootstrap_servers=bootstrap,
+                delivery_timeout_ms=round(patience * 1000),
+                request_timeout_ms=round(min(_REQUEST_SECONDS, patience / 2) * 1_000),  # one try must fit in
+                **PRODUCER_SETTINGS,
+            )
+            with suppress(kafka_errors.KafkaTimeoutError):  # the first event waits for as long as it takes
+                self._producer.partitions_for(topic)
         except kafka_errors.KafkaError as error:
             raise SinkError(f"bootstrap: no Kafka broker serves us at {bootstrap}; is it running? ({error})") from error
         self._in_flight: deque[_Slice] = deque()
@@ -102,23 +114,39 @@ class KafkaSink:
         for first in range(0, len(keys), _SLICE):
             if not self._make_room():
                 return
+            open_before = self._open_events
             try:
                 self._send(keys[first : first + _SLICE], values[first : first + _SLICE])
             finally:
-                self._tally.sent = self._tally.acknowledged + self._open_events
+                self._tally.sent += self._open_events - open_before
         self.settle()
 
     def _send(self, keys: list[bytes], values: list[bytes]) -> None:
-        send, topic = self._producer.send, self._topic
+        """Hand over the events; while the topic has no metadata, wait, and leave the rest when asked to stop."""
         futures: list[FutureRecordMetadata] = []
         self._in_flight.append(_Slice(futures, keys, values))
+        give_up_at = time.monotonic() + self._patience
         try:
-            for key, value in zip(keys, values, strict=True):
-                futures.append(send(topic, value, key))  # kept one by one: what was sent counts, should the next fail
+            while len(futures) < len(keys):
+                try:
+                    self._send_rest(keys, values, futures)
+                except kafka_errors.KafkaTimeoutError as error:
+                    if self._stop.requested:
+                        return
+                    if time.monotonic() > give_up_at:
+                        raise self._refusal(error) from error
         except kafka_errors.KafkaError as error:
-            raise SinkError(f"topic: {topic!r} takes no more events ({error})") from error
+            raise self._refusal(error) from error
         finally:
             self._open_events += len(futures)
+
+    def _send_rest(self, keys: list[bytes], values: list[bytes], futures: list["FutureRecordMetadata"]) -> None:
+        send, topic, done = self._producer.send, self._topic, len(futures)
+        for key, value in zip(keys[done:], values[done:], strict=True):
+            futures.append(send(topic, value, key))  # kept one by one: what was sent counts, should the next fail
+
+    def _refusal(self, error: Exception) -> SinkError:
+        return SinkError(f"topic: {self._topic!r} takes no more events ({error})")
 
     def settle(self) -> None:
         """Look at the futures that are done: count the acknowledged, send again those whose fate is unknown."""
@@ -129,13 +157,15 @@ class KafkaSink:
             self._tally.acknowledged += len(futures) - len(failed)
             if failed:
                 self._check_fate(futures[i].exception for i in failed)
+                if self._stop.requested:
+                    continue  # they stay uncertain: sending again could take longer than there is
                 self._tally.resent += len(failed)
                 self._send([keys[i] for i in failed], [values[i] for i in failed])
 
     def _check_fate(self, errors: "Iterable[Exception]") -> None:
         for error in errors:
             if isinstance(error, kafka_errors.KafkaTimeoutError) or not isinstance(error, _FATE_UNKNOWN):
-                raise SinkError(f"topic: {self._topic!r} takes no more events ({error})")
+                raise self._refusal(error)
 
     def _make_room(self) -> bool:
         while not self._stop.requested:
@@ -162,4 +192,4 @@ class KafkaSink:
                 # close() alone would raise and leave the sender running: what it delivers then, nobody counts.
                 self._producer._sender.force_close()  # noqa: SLF001 - kafka-python offers no other way
             with suppress(kafka_errors.KafkaError):
-                self._producer.close(timeout=STOP_SECONDS)
+                self._producer.close(timeout=_CLOSE_SECONDS if self._stop.requested else STOP_SECONDS)

@@ -1,6 +1,7 @@
 """A Kafka broker of its own, which a test may end and start again."""
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -81,6 +82,18 @@ class Broker:
             self._process.wait()
             self._process = None
 
+    def freeze(self) -> None:
+        """Let the broker hang: its connections stay, and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen broker go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def lose_tail(self, topic: str, partition: int, share: float) -> None:
         """Cut the end off a dead broker's log, as a power failure does to what the disk had not got."""
         log = self._data / f"{topic}-{partition}" / "00000000000000000000.log"
@@ -95,6 +108,16 @@ class Broker:
         finally:
             admin.close()
         return topic
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic, and wait until no client is told of it any more."""
+        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        try:
+            admin.delete_topics([topic])
+            while topic in admin.list_topics():
+                time.sleep(0.05)  # a list costs less
+        finally:
+            admin.close()
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has."""

@@ -6,15 +6,21 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from generator import Report, SinkError, Stop, StreamSettings, Target, run_stream
+from generator.events import Events, make_events
+from generator.kafka_sink import KafkaSink
+from generator.tally import Tally
+from generator.values import recipe
 from tests.generator.broker import Broker
 
 pytestmark = pytest.mark.integration
@@ -25,6 +31,11 @@ ROOT = Path(__file__).parents[2]
 def identifiers(messages: list[tuple[int, bytes, bytes]]) -> list[str]:
     """The event ids in a topic, repeats included."""
     return [json.loads(value)["event_id"] for _, _, value in messages]
+
+
+def some_events(count: int) -> Events:
+    """The first events of a stream."""
+    return make_events(recipe(StreamSettings(keys=10)), np.arange(count), np.zeros(count, np.int64), tag=0)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -169,6 +180,68 @@ def test_stop_while_the_broker_is_away_counts_only_the_acknowledged(broker: Brok
     found = set(identifiers(broker.read(topic)))
     assert 0 < report.acknowledged <= len(found) <= report.sent
     assert report.complete or "may or may not have arrived" in str(report)
+
+
+@pytest.mark.parametrize(("trouble", "processes"), [("frozen", 1), ("frozen", 2), ("deleted", 1)])
+def test_sigterm_in_an_outage_ends_the_run_before_airflow_kills_it(
+    broker: Broker, trouble: str, processes: int
+) -> None:
+    """A broker that hangs, or a topic that is gone, does not hold up the end: the report comes within five seconds."""
+    topic = broker.new_topic()
+    where = ["--sink", "kafka", "--bootstrap", broker.bootstrap, "--topic", topic, "--processes", str(processes)]
+    what = ["--keys", "1000", "--rate", "2000", "--burstiness", "1", "--progress", "0.1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "generator", "run", *where, *what],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            while b"acknowledged 0 " in process.stderr.readline():
+                pass
+            broker.freeze() if trouble == "frozen" else broker.delete_topic(topic)
+            while not re.search(rb" 0/s .* behind schedule [1-9]", process.stderr.readline()):
+                pass
+            asked = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            output, errors = process.communicate(timeout=90)
+            took = time.monotonic() - asked
+        finally:
+            broker.thaw()
+    assert took < 5
+    counted = re.match(rb"acknowledged (\d+) of (\d+) events", output)
+    assert counted, errors
+    assert int(counted[1]) < int(counted[2])
+    assert b"may or may not have arrived" in output
+
+
+def test_topic_that_stays_away_is_given_up_when_patience_ends(broker: Broker) -> None:
+    """The sink waits for a topic's metadata as long as for a broker, then says what is wrong; none was sent."""
+    tally = Tally()
+    sink = KafkaSink(broker.bootstrap, "never-there", tally, Stop(), patience=1.2)
+    began = time.monotonic()
+    with pytest.raises(SinkError, match=r"topic: 'never-there' takes no more events"):
+        sink.write(some_events(5))
+    assert 1.2 < time.monotonic() - began < 4
+    sink.close()
+    assert (tally.sent, tally.acknowledged) == (0, 0)
+
+
+def test_broker_that_stays_away_is_given_up_when_patience_ends(broker: Broker) -> None:
+    """Events that nobody acknowledges for so long end the run with an error, and stay uncertain in the count."""
+    tally = Tally()
+    sink = KafkaSink(broker.bootstrap, broker.new_topic(), tally, Stop(), patience=2)
+    try:
+        broker.freeze()
+        began = time.monotonic()
+        sink.write(some_events(5))
+        with pytest.raises(SinkError, match="takes no more events"):
+            sink.close()
+        assert 2 < time.monotonic() - began < 10
+    finally:
+        broker.thaw()
+    assert (tally.sent, tally.acknowledged) == (5, 0)
 
 
 def test_missing_topic_is_an_error_unless_creation_is_asked_for(broker: Broker) -> None:
