@@ -79,6 +79,7 @@ class _Slice(NamedTuple):
     futures: list["FutureRecordMetadata"]
     keys: list[bytes]
     values: list[bytes]
+    due: int  # when the first of them was due, as the tally counts time; 0 is not scheduled
 
 
 class KafkaSink:
@@ -107,6 +108,7 @@ class KafkaSink:
 
     def write(self, events: Events) -> None:
         """Send the events; wait while too many are in flight, and leave the rest when asked to stop."""
+        since = self._tally.waiting_since
         text, ends = events.json_lines()
         keys = [b"%d" % product for product in events.products.tolist()]
         starts = [0, *(ends[:-1] + 1).tolist()]
@@ -115,16 +117,17 @@ class KafkaSink:
             if not self._make_room():
                 return
             open_before = self._open_events
+            due = since and since + int(events.sold_at[first] - events.sold_at[0]) * 1000
             try:
-                self._send(keys[first : first + _SLICE], values[first : first + _SLICE])
+                self._send(keys[first : first + _SLICE], values[first : first + _SLICE], due)
             finally:
                 self._tally.sent += self._open_events - open_before
         self.settle()
 
-    def _send(self, keys: list[bytes], values: list[bytes]) -> None:
+    def _send(self, keys: list[bytes], values: list[bytes], due: int) -> None:
         """Hand over the events; while the topic has no metadata, wait, and leave the rest when asked to stop."""
         futures: list[FutureRecordMetadata] = []
-        self._in_flight.append(_Slice(futures, keys, values))
+        self._in_flight.append(_Slice(futures, keys, values, due))
         give_up_at = time.monotonic() + self._patience
         try:
             while len(futures) < len(keys):
@@ -151,16 +154,18 @@ class KafkaSink:
     def settle(self) -> None:
         """Look at the futures that are done: count the acknowledged, send again those whose fate is unknown."""
         while self._in_flight and all(future.is_done for future in self._in_flight[0].futures):
-            futures, keys, values = self._in_flight.popleft()
+            futures, keys, values, due = self._in_flight.popleft()
             self._open_events -= len(futures)
             failed = [i for i, future in enumerate(futures) if future.exception is not None]
             self._tally.acknowledged += len(futures) - len(failed)
+            self._tally.note_lag(due)
             if failed:
                 self._check_fate(futures[i].exception for i in failed)
                 if self._stop.requested:
                     continue  # they stay uncertain: sending again could take longer than there is
                 self._tally.resent += len(failed)
-                self._send([keys[i] for i in failed], [values[i] for i in failed])
+                self._send([keys[i] for i in failed], [values[i] for i in failed], due)
+        self._tally.open_since = self._in_flight[0].due if self._in_flight else 0
 
     def _check_fate(self, errors: "Iterable[Exception]") -> None:
         for error in errors:
@@ -189,6 +194,7 @@ class KafkaSink:
                 self.settle()
         finally:
             if self._in_flight:
+                self._tally.note_lag(self._in_flight[0].due)
                 # close() alone would raise and leave the sender running: what it delivers then, nobody counts.
                 self._producer._sender.force_close()  # noqa: SLF001 - kafka-python offers no other way
             with suppress(kafka_errors.KafkaError):

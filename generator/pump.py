@@ -11,7 +11,7 @@ import numpy as np
 from generator.settings import StreamSettings
 from generator.sinks import JsonSink, NullSink, ParquetSink, Sink, Stop
 from generator.stream import Chunk, Share, timed_chunks, unpaced_batches
-from generator.tally import Tally
+from generator.tally import Tally, now_micros
 from generator.target import Target
 
 _LARGEST_WRITE = 20_000
@@ -63,7 +63,7 @@ def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: 
                     break
                 sink.write(events)
         else:
-            began = _now_micros()
+            began = now_micros()
             for chunk in timed_chunks(settings, share, time.time_ns() // 1_000_000, tag):
                 if stop.requested:
                     break
@@ -73,20 +73,15 @@ def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: 
         tally.cpu = (time.process_time_ns() - cpu_before) // 1000
 
 
-def _now_micros() -> int:
-    return time.monotonic_ns() // 1000
-
-
 def _write_when_due(chunk: Chunk, began: int, sink: Sink, tally: Tally, stop: Stop) -> None:
     """Write each event when its time has come; when late, as fast as the sink takes them."""
     at, size = 0, len(chunk.events)
     while not stop.requested:
-        elapsed = _now_micros() - began
+        elapsed = now_micros() - began
         due = min(int(np.searchsorted(chunk.offsets, elapsed, "right")), at + _LARGEST_WRITE)
         if due > at:
-            oldest = int(chunk.offsets[at])
-            tally.waiting_since = began + oldest
-            tally.worst_lag = max(tally.worst_lag, elapsed - oldest)
+            tally.waiting_since = began + int(chunk.offsets[at])
+            tally.note_lag(tally.waiting_since)
             sink.write(chunk.events.part(at, due))
             tally.waiting_since = 0
             at = due

@@ -12,7 +12,7 @@ from generator.pump import open_sink, pump, warm_up
 from generator.settings import StreamSettings
 from generator.sinks import SinkError, Stop
 from generator.stream import Share, choose_tag
-from generator.tally import Report, Tally
+from generator.tally import Report, Tally, now_micros
 from generator.target import Target
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _report_progress(
         now = time.monotonic()
         report = Report.of(tallies, now - began)
         rate = (report.acknowledged - acknowledged_before) / (now - before)
-        lag = max(tally.lag(time.monotonic_ns() // 1000) for tally in tallies) / 1e6
+        lag = max(tally.lag(now_micros()) for tally in tallies) / 1e6
         on_progress(
             f"{now - began:8.1f} s  {rate:,.0f}/s  sent {report.sent:,}  acknowledged {report.acknowledged:,}"
             f"  behind schedule {lag:.2f} s"

@@ -1,6 +1,7 @@
 """What has been done, counted where every process and the progress line can see it."""
 
 import ctypes
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ class Tally(ctypes.Structure):
         ("acknowledged", ctypes.c_int64),
         ("resent", ctypes.c_int64),
         ("waiting_since", ctypes.c_int64),  # when the oldest event that is not sent yet was due; 0 is none
+        ("open_since", ctypes.c_int64),  # when the oldest event that is sent and not acknowledged was due; 0 is none
         ("worst_lag", ctypes.c_int64),
         ("cpu", ctypes.c_int64),
     )
@@ -21,13 +23,24 @@ class Tally(ctypes.Structure):
     acknowledged: int
     resent: int
     waiting_since: int
+    open_since: int
     worst_lag: int
     cpu: int
 
     def lag(self, now: int) -> int:
-        """How far behind its schedule the stream is."""
-        since = self.waiting_since
+        """How far behind its schedule the stream is: the age of the oldest event that is due and not acknowledged."""
+        since = self.open_since or self.waiting_since  # what is sent was due before what waits
         return now - since if since else 0
+
+    def note_lag(self, due: int) -> None:
+        """Remember the worst lag: what was due then (0: not scheduled) has got on only now."""
+        if due:
+            self.worst_lag = max(self.worst_lag, now_micros() - due)
+
+
+def now_micros() -> int:
+    """The clock of all times in a tally."""
+    return time.monotonic_ns() // 1000
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from tests.generator.broker import Broker
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
+OUTAGE_SECONDS = 5
 
 
 def identifiers(messages: list[tuple[int, bytes, bytes]]) -> list[str]:
@@ -82,14 +83,17 @@ def test_malformed_events_arrive_as_they_are(broker: Broker) -> None:
 
 
 class Run:
-    """A run in the background; `flowing` is set when some batches of events are acknowledged."""
+    """A run in the background; `flowing` is set when some batches are acknowledged, `late` far behind schedule."""
 
-    def __init__(self, broker: Broker, topic: str, stop: Stop | None = None, events: int | None = None) -> None:
-        self.flowing = threading.Event()
+    def __init__(
+        self, broker: Broker, topic: str, stop: Stop | None = None, events: int | None = None, rate: float = 4_000
+    ) -> None:
+        self.flowing, self.late = threading.Event(), threading.Event()
         self._pool = ThreadPoolExecutor(1)
+        self._enough = rate
         self._result = self._pool.submit(
             run_stream,
-            StreamSettings(keys=1000, rate=4_000, burstiness=1, events=events, seed=7),
+            StreamSettings(keys=1000, rate=rate, burstiness=1, events=events, seed=7),
             Target(sink="kafka", bootstrap=broker.bootstrap, topic=topic),
             stop=stop,
             on_progress=self._watch,
@@ -97,9 +101,12 @@ class Run:
         )
 
     def _watch(self, line: str) -> None:
-        count = re.search(r"acknowledged ([\d,]+)", line)
-        if count and int(count[1].replace(",", "")) > 4_000:
+        found = re.search(r"acknowledged ([\d,]+)  behind schedule ([\d.]+)", line)
+        assert found
+        if int(found[1].replace(",", "")) > self._enough:
             self.flowing.set()
+        if float(found[2]) > OUTAGE_SECONDS:
+            self.late.set()
 
     def report(self, seconds: float) -> Report:
         """What the run reports, within so many seconds."""
@@ -115,13 +122,30 @@ def test_killed_broker_costs_nothing_but_delay(broker: Broker) -> None:
     run = Run(broker, topic, events=24_000)
     assert run.flowing.wait(30)
     broker.kill()
+    assert run.late.wait(60)
     broker.start()
     report = run.report(60)
     found = identifiers(broker.read(topic))
     assert (report.failure, report.acknowledged, report.sent) == (None, 24_000, 24_000)
     assert len(set(found)) == 24_000
     assert len(found) - 24_000 <= report.resent
-    assert report.worst_lag > 0.5
+    assert report.worst_lag > OUTAGE_SECONDS
+
+
+def test_lag_of_a_slow_stream_grows_while_nothing_is_acknowledged(broker: Broker) -> None:
+    """Far fewer events than may be in flight: progress and report still tell for how long the broker hung."""
+    stop = Stop()
+    run = Run(broker, broker.new_topic(), stop, rate=50)
+    try:
+        assert run.flowing.wait(30)
+        broker.freeze()
+        assert run.late.wait(30)
+    finally:
+        broker.thaw()
+        stop.request()
+    report = run.report(30)
+    assert report.complete
+    assert OUTAGE_SECONDS < report.worst_lag < report.seconds
 
 
 def test_events_whose_sequence_the_broker_forgot_are_sent_again(broker: Broker) -> None:
