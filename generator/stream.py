@@ -42,7 +42,10 @@ def choose_tag(settings: StreamSettings) -> int:
 
 
 def timed_chunks(settings: StreamSettings, share: Share, start_ms: int, tag: int) -> Iterator[Chunk]:
-    """The stream along its schedule, from `start_ms` (milliseconds since 1970), until its limits."""
+    """The stream along its schedule, from `start_ms` (milliseconds since 1970), until its limits.
+
+    The last of a number of events ends the stream at once, for every process.
+    """
     plan = recipe(settings)
     chunk_micros = round(chunk_seconds(settings) * _MICROS)
     last = _FOREVER if settings.duration is None else round(settings.duration * _MICROS)
@@ -52,6 +55,8 @@ def timed_chunks(settings: StreamSettings, share: Share, start_ms: int, tag: int
         offsets = times[: np.searchsorted(times, end)]
         if settings.events is not None:
             offsets = offsets[: settings.events - first]
+            if first + len(offsets) == settings.events:
+                end = int(offsets[-1]) if len(offsets) else 0
         mine = slice((share.index - first) % share.count, None, share.count)
         numbers = np.arange(first, first + len(offsets))[mine]
         first += len(offsets)

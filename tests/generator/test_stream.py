@@ -40,6 +40,15 @@ def test_number_of_events_ends_the_stream_exactly() -> None:
         assert sum(map(len, unpaced_batches(StreamSettings(keys=10, events=count), Share(), tag=0))) == count
 
 
+def test_last_event_is_the_end_of_a_stream_with_a_schedule() -> None:
+    """No process waits on after the last event; a stream of no events ends where it begins."""
+    for count in (0, 5, 4000):
+        stream = StreamSettings(keys=10, rate=100, burstiness=1, events=count)
+        chunks = [list(timed_chunks(stream, Share(index, 2), 0, tag=0)) for index in range(2)]
+        latest = max((int(chunk.offsets.max(initial=0)) for part in chunks for chunk in part), default=0)
+        assert [part[-1].end for part in chunks] == [latest, latest]
+
+
 @pytest.mark.parametrize("processes", [2, 3, 7])
 def test_shares_of_processes_are_the_one_stream(processes: int) -> None:
     """However many processes deal the events out, together they send the same events at the same times."""
