@@ -11,11 +11,10 @@ report = run_stream(
 print(report.acknowledged)
 """
 
-from generator.events import SCHEMA
 from generator.run import run_stream
 from generator.settings import SettingError, StreamSettings
 from generator.sinks import SinkError, Stop
 from generator.tally import Report
 from generator.target import Target
 
-__all__ = ["SCHEMA", "Report", "SettingError", "SinkError", "Stop", "StreamSettings", "Target", "run_stream"]
+__all__ = ["Report", "SettingError", "SinkError", "Stop", "StreamSettings", "Target", "run_stream"]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from generator.tally import Tally
 
 _GLANCE_SECONDS = 0.05
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _spawn = mp.get_context("spawn")  # a fork would copy the threads' locks
 
@@ -32,17 +33,22 @@ class Workers:
         self._stop = stop
         self._go = _spawn.Event()
         self._failures: SimpleQueue[str] = _spawn.SimpleQueue()
-        ready = _spawn.Semaphore(0)
+        self._ready = _spawn.Semaphore(0)  # kept: a child that starts late still looks for it
         self._processes: list[SpawnProcess] = []
         for index in range(target.processes):
             share = Share(index, target.processes)
-            arguments = (settings, target, tallies, share, tag, ready, self._go, self._failures)
+            arguments = (settings, target, tallies, share, tag, self._ready, self._go, self._failures)
             self._processes.append(_spawn.Process(target=_work, args=arguments, daemon=True))
-        for process in self._processes:
-            process.start()
+        # Children inherit what is blocked: a signal waits until they can answer it.
+        blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            for process in self._processes:
+                process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
         waiting = len(self._processes)
         while waiting and all(process.is_alive() for process in self._processes) and not stop.requested:
-            waiting -= ready.acquire(timeout=_GLANCE_SECONDS)
+            waiting -= self._ready.acquire(timeout=_GLANCE_SECONDS)
 
     def run(self) -> str | None:
         """Let them all begin at once, and wait for the last; the result says what failed."""
@@ -83,8 +89,11 @@ def _work(
     """One process: get ready, wait for the others, do its share."""
     parent = mp.parent_process()
     stop = Stop(also=lambda: parent is not None and not parent.is_alive())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.request())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches the parent too, who passes it on
+    signal.signal(signal.SIGTERM, lambda *_: stop.request())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    if stop.requested:
+        return
     tally = tallies[share.index]
     try:
         sink = open_sink(target, tally, stop)

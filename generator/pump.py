@@ -3,13 +3,15 @@
 import gc
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from generator.file_sinks import JsonSink, NullSink, ParquetSink
 from generator.settings import StreamSettings
-from generator.sinks import JsonSink, NullSink, ParquetSink, Sink, Stop
+from generator.sinks import Sink, SinkError, Stop
 from generator.stream import Chunk, Share, timed_chunks, unpaced_batches
 from generator.tally import Tally, now_micros
 from generator.target import Target
@@ -51,26 +53,35 @@ def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: 
     """Fill the sink with this process' share of the stream, and close it."""
     cpu_before = time.process_time_ns()
     try:
-        if settings.simulated_from is not None:
-            for chunk in timed_chunks(settings, share, settings.simulated_start_ms(), tag):
-                if stop.requested:
-                    break
-                if len(chunk.events):
-                    sink.write(chunk.events)
-        elif settings.rate is None:
-            for events in unpaced_batches(settings, share, tag):
-                if stop.requested:
-                    break
-                sink.write(events)
-        else:
-            began = now_micros()
-            for chunk in timed_chunks(settings, share, time.time_ns() // 1_000_000, tag):
-                if stop.requested:
-                    break
-                _write_when_due(chunk, began, sink, tally, stop)
-    finally:
+        _fill(settings, sink, tally, stop, share, tag)
+    except BaseException:
+        with suppress(SinkError, OSError):  # the first error is the one that says what happened
+            sink.close()
+        raise
+    else:
         sink.close()
+    finally:
         tally.cpu = (time.process_time_ns() - cpu_before) // 1000
+
+
+def _fill(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: Share, tag: int) -> None:
+    if settings.simulated_from is not None:
+        for chunk in timed_chunks(settings, share, settings.simulated_start_ms(), tag):
+            if stop.requested:
+                return
+            if len(chunk.events):
+                sink.write(chunk.events)
+    elif settings.rate is None:
+        for events in unpaced_batches(settings, share, tag):
+            if stop.requested:
+                return
+            sink.write(events)
+    else:
+        began = now_micros()
+        for chunk in timed_chunks(settings, share, time.time_ns() // 1_000_000, tag):
+            if stop.requested:
+                return
+            _write_when_due(chunk, began, sink, tally, stop)
 
 
 def _write_when_due(chunk: Chunk, began: int, sink: Sink, tally: Tally, stop: Stop) -> None:

@@ -1,4 +1,7 @@
-"""Runs a stream into a sink, in this process or in several, and reports exactly what was acknowledged."""
+"""Runs a stream into a sink, in this process or in several, and reports exactly what was acknowledged.
+
+What takes long to import is imported where it is used: the caller's `stop` is heeded meanwhile.
+"""
 
 import multiprocessing as mp
 import threading
@@ -7,11 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from generator.processes import Workers
-from generator.pump import open_sink, pump, warm_up
 from generator.settings import StreamSettings
 from generator.sinks import SinkError, Stop
-from generator.stream import Share, choose_tag
 from generator.tally import Report, Tally, now_micros
 from generator.target import Target
 
@@ -37,33 +37,39 @@ def run_stream(
         from generator.kafka_sink import ensure_topic
 
         ensure_topic(str(target.bootstrap), str(target.topic), target.create_partitions)
-    tag = choose_tag(settings)
     tallies = mp.RawArray(Tally, target.processes)
     finished = threading.Event()
     if on_progress is not None:
         arguments = (tallies, finished, on_progress, progress_seconds)
         threading.Thread(target=_report_progress, args=arguments, daemon=True).start()
     try:
-        if target.processes > 1:
-            workers = Workers(settings, target, tallies, stop, tag)
-            began = time.monotonic()
-            failure = workers.run()
-        else:
-            warm_up(settings)
-            began = time.monotonic()
-            failure = _pump_here(settings, target, tallies[0], stop, tag)
+        began, failure = _run_together(settings, target, tallies, stop)
     finally:
         finished.set()
     return replace(Report.of(tallies, time.monotonic() - began), failure=failure)
 
 
-def _pump_here(settings: StreamSettings, target: Target, tally: Tally, stop: Stop, tag: int) -> str | None:
+def _run_together(
+    settings: StreamSettings, target: Target, tallies: "ctypes.Array[Tally]", stop: Stop
+) -> tuple[float, str | None]:
+    """Start what is needed and run it; the result says when the stream began, and what failed."""
+    from generator.pump import open_sink, pump, warm_up
+    from generator.stream import Share, choose_tag
+
+    tag = choose_tag(settings)
+    if target.processes > 1:
+        from generator.processes import Workers
+
+        workers = Workers(settings, target, tallies, stop, tag)
+        return time.monotonic(), workers.run()
+    warm_up(settings)
+    began = time.monotonic()
     try:
-        sink = open_sink(target, tally, stop)
-        pump(settings, sink, tally, stop, Share(), tag)
+        if not stop.requested:
+            pump(settings, open_sink(target, tallies[0], stop), tallies[0], stop, Share(), tag)
     except (SinkError, OSError) as error:
-        return str(error)
-    return None
+        return began, str(error)
+    return began, None
 
 
 def _report_progress(

@@ -1,14 +1,10 @@
-"""Where events go: a file, standard output, nothing; kafka_sink.py has Kafka."""
+"""What a run needs of a sink. Nothing heavy is imported here: a run listens to signals before it imports the rest."""
 
-import os
 from collections.abc import Callable
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from generator.events import SCHEMA, Events
-from generator.tally import Tally
+if TYPE_CHECKING:
+    from generator.events import Events
 
 
 class SinkError(RuntimeError):
@@ -39,7 +35,7 @@ class Stop:
 class Sink(Protocol):
     """What the run needs of a sink; every sink counts in the tally what it sent and what is acknowledged."""
 
-    def write(self, events: Events) -> None:
+    def write(self, events: "Events") -> None:
         """Take a batch of one event or more."""
 
     def settle(self) -> None:
@@ -47,68 +43,3 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Make everything written safe and count it."""
-
-
-class NullSink:
-    """Throws events away: what remains is the speed of making them."""
-
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
-
-    def write(self, events: Events) -> None:
-        """Count the events."""
-        self._tally.sent += len(events)
-        self._tally.acknowledged += len(events)
-
-    def settle(self) -> None:
-        """Nothing is ever open."""
-
-    def close(self) -> None:
-        """Nothing is ever open."""
-
-
-class JsonSink:
-    """Newline-delimited JSON to a file or standard output; acknowledged when the system has taken the bytes."""
-
-    def __init__(self, file: BinaryIO, tally: Tally) -> None:
-        self._file = file
-        self._tally = tally
-
-    def write(self, events: Events) -> None:
-        """Write the events, one a line."""
-        text, _ = events.json_lines()
-        self._tally.sent += len(events)
-        try:
-            self._file.write(text)
-            self._file.flush()
-        except OSError as error:
-            raise SinkError(f"path: {self._file.name} takes no more events ({error.strerror})") from error
-        self._tally.acknowledged += len(events)
-
-    def settle(self) -> None:
-        """Every write is already acknowledged."""
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class ParquetSink:
-    """A Parquet file with the schema of events.py; acknowledged when its footer is written."""
-
-    def __init__(self, path: str | os.PathLike[str], tally: Tally) -> None:
-        self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
-        self._tally = tally
-
-    def write(self, events: Events) -> None:
-        """Write the events as a row group."""
-        self._tally.sent += len(events)
-        self._writer.write_table(pa.Table.from_batches([events.arrow()]))
-
-    def settle(self) -> None:
-        """Nothing is acknowledged before the footer."""
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._writer.close()
-        self._tally.acknowledged = self._tally.sent

@@ -1,6 +1,7 @@
 """The command line, as its user runs it: sinks, errors before anything starts, reports, signals."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -12,8 +13,8 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from generator import SCHEMA
 from generator.__main__ import main
+from generator.events import SCHEMA
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "generator"]
@@ -114,6 +115,62 @@ def test_signal_ends_the_stream_with_an_exact_report(tmp_path: Path, number: sig
     assert acknowledged(output) > 0
     if processes == 1:
         assert acknowledged(output) == len(path.read_bytes().splitlines())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("phase", ["imports", "children"])
+def test_signal_while_the_run_starts_is_a_stop_like_any_other(number: signal.Signals, phase: str) -> None:
+    """Sent to the whole group, as a terminal does, before the first event: exit code 0, and no traceback."""
+    endless = ["--sink", "none", "--processes", "2", "--keys", "100", "--rate", "1000", "--progress", "0"]
+    with subprocess.Popen(
+        [*COMMAND, "run", *endless], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        if phase == "imports":
+            while "numpy" not in Path(f"/proc/{process.pid}/maps").read_text():
+                assert process.poll() is None
+        else:
+            children = psutil.Process(process.pid).children
+            while not any("spawn_main" in " ".join(child.cmdline()) for child in children()):
+                assert process.poll() is None
+        os.killpg(process.pid, number)
+        output, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, b"")
+    assert acknowledged(output) == 0
+
+
+@pytest.mark.parametrize("sink", ["json", "parquet"])
+def test_full_disk_is_named_and_nothing_counts_as_acknowledged(sink: str) -> None:
+    """Where not one byte fits, one line names the path, and the report is honest."""
+    done = run("run", "--sink", sink, "--path", "/dev/full", "--keys", "10", "--events", "5")
+    assert done.returncode == 1
+    assert re.fullmatch(rb"error: path: /dev/full takes no more events \(.*No space left on device.*\)\n", done.stderr)
+    assert acknowledged(done.stdout) == 0
+
+
+@pytest.mark.parametrize(("sink", "safe"), [("json", 65_536), ("parquet", 0)])
+@pytest.mark.parametrize("events", [131_072, 300_000])
+def test_file_that_fills_up_counts_only_what_is_safe(tmp_path: Path, sink: str, safe: int, events: int) -> None:
+    """A write in the middle, or the last, fails: earlier lines are acknowledged, no row without its footer is."""
+    path = tmp_path / "events"
+    most = 12_000_000 if sink == "json" else 300_000  # room for one batch, not for two
+    limit = ["prlimit", f"--fsize={most}"]
+    make = ["run", "--sink", sink, "--path", str(path), "--keys", "10", "--events", str(events)]
+    done = subprocess.run([*limit, *COMMAND, *make], cwd=ROOT, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: path: %b takes no more events (" % bytes(path))
+    assert acknowledged(done.stdout) == safe
+    assert b"; 65536 may or may not have arrived" in done.stdout or sink == "parquet"
+
+
+def test_parquet_file_of_a_paced_stream_has_row_groups_of_a_good_size(tmp_path: Path) -> None:
+    """Events that come a few at a time are collected; many are not all kept until the end."""
+    for name, pace, groups in (
+        ("paced", ["--rate", "2000", "--duration", "1"], 1),
+        ("fast", ["--events", "200000"], 4),
+    ):
+        path = tmp_path / name
+        assert run("run", "--sink", "parquet", "--path", path, "--keys", "100", *pace).returncode == 0
+        assert pq.ParquetFile(path).num_row_groups == groups
 
 
 @pytest.mark.parametrize(

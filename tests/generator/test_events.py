@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator import SCHEMA, StreamSettings
+from generator import StreamSettings
 from generator.encode import LONGEST_EVENT, MALFORMED
-from generator.events import Events, make_events
+from generator.events import SCHEMA, Events, make_events
 from generator.values import MALFORMED_KINDS, recipe
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

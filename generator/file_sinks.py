@@ -1,0 +1,105 @@
+"""Sinks on this machine: a file, standard output, nothing; kafka_sink.py has Kafka."""
+
+import os
+from contextlib import suppress
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from generator.events import SCHEMA, Events
+from generator.sinks import SinkError
+from generator.tally import Tally
+
+_ROW_GROUP = 65_536
+
+
+class NullSink:
+    """Throws events away: what remains is the speed of making them."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def write(self, events: Events) -> None:
+        """Count the events."""
+        self._tally.sent += len(events)
+        self._tally.acknowledged += len(events)
+
+    def settle(self) -> None:
+        """Nothing is ever open."""
+
+    def close(self) -> None:
+        """Nothing is ever open."""
+
+
+class JsonSink:
+    """Newline-delimited JSON to a file or standard output; acknowledged when the system has taken the bytes."""
+
+    def __init__(self, file: BinaryIO, tally: Tally) -> None:
+        self._file = file
+        self._tally = tally
+
+    def write(self, events: Events) -> None:
+        """Write the events, one a line."""
+        text, _ = events.json_lines()
+        self._tally.sent += len(events)
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except OSError as error:
+            raise SinkError(f"path: {self._file.name} takes no more events ({error.strerror})") from error
+        self._tally.acknowledged += len(events)
+
+    def settle(self) -> None:
+        """Every write is already acknowledged."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class ParquetSink:
+    """A Parquet file with the schema of events.py; acknowledged when its footer is written."""
+
+    def __init__(self, path: str | os.PathLike[str], tally: Tally) -> None:
+        self._path = path
+        try:
+            self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
+        except OSError as error:
+            raise self._refusal(error) from error
+        self._tally = tally
+        self._waiting: list[pa.RecordBatch] = []
+
+    def write(self, events: Events) -> None:
+        """Collect the events, and write a row group when there are enough for a good one."""
+        self._waiting.append(events.arrow())
+        self._tally.sent += len(events)
+        if sum(batch.num_rows for batch in self._waiting) >= _ROW_GROUP:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        group, self._waiting = pa.Table.from_batches(self._waiting, SCHEMA), []
+        try:
+            self._writer.write_table(group)
+        except OSError as error:
+            with suppress(OSError):  # the file is lost, and the first error says why
+                self._writer.close()
+            raise self._refusal(error) from error
+
+    def settle(self) -> None:
+        """Nothing is acknowledged before the footer."""
+
+    def close(self) -> None:
+        """Write the rest and the footer; a file that failed before stays unacknowledged."""
+        if not self._writer.is_open:
+            return
+        if self._waiting:
+            self._write_group()
+        try:
+            self._writer.close()
+        except OSError as error:
+            raise self._refusal(error) from error
+        self._tally.acknowledged = self._tally.sent
+
+    def _refusal(self, error: OSError) -> SinkError:
+        return SinkError(f"path: {self._path} takes no more events ({error})")
