@@ -16,11 +16,17 @@ _SIMULATED_FROM = "2026-01-01T00:00:00Z"
 
 
 def _rate(text: str) -> float | None:
-    return None if text == "max" else float(text)
+    try:
+        return None if text == "max" else float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be a number of events per second, or max, got {text!r}") from error
 
 
 def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be a moment such as {_SIMULATED_FROM}, got {text!r}") from error
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -35,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     plot = commands.add_parser(
         "plot", help="draw the stream", description="Draw skew.png and bursts.png: the paper's figures 10 and 11."
     )
-    plot.add_argument("--folder", type=Path, required=True, help="where the pictures go")
+    plot.add_argument("--folder", type=Path, default=Path(), help="where the pictures go (default: here)")
     plot.add_argument("--keys", type=int, default=100_000, help="size of the master data (default 100000)")
     plot.add_argument("--exponent", type=float, default=1.0, help="Zipf's exponent (default 1)")
     plot.add_argument("--law", choices=get_args(Law), default="integral", help="the paper's, or exactly Zipf's")
@@ -128,10 +134,11 @@ def _target(options: argparse.Namespace) -> Target:
 
 
 def _plot(options: argparse.Namespace) -> int:
-    from generator.plot import plot_bursts, plot_skew
+    from generator.plot import check_plot, plot_bursts, plot_skew
 
     names = ("keys", "exponent", "law", "seed", "rate", "burstiness", "sources")
     settings = StreamSettings(**{name: getattr(options, name) for name in names})
+    check_plot(settings)
     options.folder.mkdir(parents=True, exist_ok=True)
     for draw, name in ((plot_skew, "skew.png"), (plot_bursts, "bursts.png")):
         draw(settings, options.folder / name)
@@ -151,7 +158,7 @@ def _run(options: argparse.Namespace) -> int:
         _settings(options),
         _target(options),
         stop=stop,
-        on_progress=_say if options.progress > 0 else None,
+        on_progress=_say,
         progress_seconds=options.progress,
     )
     if report.failure:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from generator.arrivals import STEP_SECONDS, counts_per_step
 from generator.hurst import by_aggregated_variance, by_rescaled_range
-from generator.settings import StreamSettings
+from generator.settings import SettingError, StreamSettings
 from generator.values import draw_ranks
 
+MAX_KEYS = 10_000_000  # every key has a counter
 _EVENTS = 5_000_000
 _POINTS = 1_000
 _SCALES = (1, 10, 100)  # steps in one point of each panel
@@ -19,6 +20,19 @@ _HURST_SCALES = (10, 1_000)
 _BLUE, _GREY, _RED = "#1f5fa8", "#b0b0b0", "#c03020"
 
 Floats = NDArray[np.float64]
+
+
+def check_plot(settings: StreamSettings) -> None:
+    """Name what cannot be drawn, before anything starts."""
+    if settings.keys > MAX_KEYS:
+        raise SettingError(f"keys: must be 1 to {MAX_KEYS} in a picture, got {settings.keys}; draw fewer")
+    if settings.rate is None or settings.rate < 1:
+        raise SettingError(f"rate: must be 1 event/s or more in a picture, got {settings.rate}; draw a faster stream")
+    if not _counts(settings).any():
+        raise SettingError(
+            f"burstiness: must leave some of the {_POINTS * max(_SCALES) * STEP_SECONDS:g} seconds of a picture with"
+            f" events, got {settings.burstiness} with {settings.sources} sources; lower one of them"
+        )
 
 
 def fitted_exponent(frequency: Floats) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from generator.settings import StreamSettings
+from generator.settings import MAX_SECONDS, SettingError, StreamSettings
 from generator.sinks import SinkError, Stop
 from generator.tally import Report, Tally, now_micros
 from generator.target import Target
@@ -32,6 +32,10 @@ def run_stream(
     Installs no signal handler and prints nothing: both are the caller's.
     """
     target.check(settings)
+    if not 0 <= progress_seconds <= MAX_SECONDS:
+        raise SettingError(
+            f"progress: must be 0 (none) to {MAX_SECONDS:.0f} seconds, got {progress_seconds}; 5 is the default"
+        )
     stop = stop or Stop()
     if target.sink == "kafka":
         from generator.kafka_sink import ensure_topic
@@ -39,7 +43,7 @@ def run_stream(
         ensure_topic(str(target.bootstrap), str(target.topic), target.create_partitions)
     tallies = mp.RawArray(Tally, target.processes)
     finished = threading.Event()
-    if on_progress is not None:
+    if on_progress is not None and progress_seconds > 0:
         arguments = (tallies, finished, on_progress, progress_seconds)
         threading.Thread(target=_report_progress, args=arguments, daemon=True).start()
     try:

@@ -11,8 +11,14 @@ MAX_KEYS = 2**40
 MAX_WINDOWS = 1_000_000  # windows times keys stays within 64 bits
 MAX_SOURCES = 30
 MAX_EXPONENT = 10
-MAX_RATE = 1e9
+MAX_RATE = 1e9  # at the peak of a burst
+MAX_EVENTS = 2**42  # event ids have so many bits for the number
+MAX_SECONDS = 1e9
 MAX_BURSTINESS = 1e6
+
+
+_FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 class SettingError(ValueError):
@@ -85,9 +91,9 @@ class StreamSettings:
         drifts = self.drift != "none"
         _require(self.drift in get_args(Drift), "drift", f"must be one of {get_args(Drift)}", self.drift, "choose one")
         _require(
-            (self.drift_every > 0) == drifts,
+            1 <= self.drift_every <= MAX_EVENTS if drifts else self.drift_every == 0,
             "drift_every",
-            "must be the number of events between changes when drift is asked for, else 0",
+            f"must be the number of events (1 to {MAX_EVENTS}) between changes when drift is asked for, else 0",
             self.drift_every,
             f"drift is {self.drift!r}",
         )
@@ -100,16 +106,20 @@ class StreamSettings:
         _require(rate is None or 0 <= rate <= MAX_RATE, "rate", f"must be 0 to {MAX_RATE:.0f} events/s", rate, hint)
         rule = f"must be 1 (Poisson) to {MAX_BURSTINESS:.0f}: peak rate over mean rate"
         _require(1 <= self.burstiness <= MAX_BURSTINESS, "burstiness", rule, self.burstiness, "2 is the paper's")
+        peak = (rate or 0) * self.burstiness
+        rule = f"together must make a peak of at most {MAX_RATE:.0f} events/s"
+        _require(peak <= MAX_RATE, "rate times burstiness", rule, peak, "lower one of them")
         rule = f"must be 1 to {MAX_SOURCES}"
         _require(1 <= self.sources <= MAX_SOURCES, "sources", rule, self.sources, "10 is the paper's")
         for name, other in (("active", "silent"), ("silent", "active")):
             seconds = getattr(self, name)
-            rule = f"must be 0 or more seconds, and more than 0 together with {other}"
-            fits = seconds >= 0 and (seconds > 0) == (getattr(self, other) > 0)
+            rule = f"must be 0 to {MAX_SECONDS:.0f} seconds, and more than 0 together with {other}"
+            fits = 0 <= seconds <= MAX_SECONDS and (seconds > 0) == (getattr(self, other) > 0)
             _require(fits, name, rule, seconds, f"give both or none of {name} and {other}")
-        for name in ("events", "duration"):
+        for name, most in (("events", MAX_EVENTS), ("duration", MAX_SECONDS)):
             limit = getattr(self, name)
-            _require(limit is None or limit >= 0, name, "must be 0 or more", limit, "leave it out for no limit")
+            rule = f"must be 0 to {most:.0f}"
+            _require(limit is None or 0 <= limit <= most, name, rule, limit, "leave it out for no limit")
         if self.simulated_from is not None:
             self._check_simulation(self.simulated_from)
 
@@ -118,6 +128,19 @@ class StreamSettings:
         _require(start.tzinfo is not None, "simulated_from", "must carry a time zone", str(start), "add Z for UTC")
         limited = self.duration is not None or (self.events is not None and self.rate != 0)
         _require(limited, "duration or events", "must limit a simulated stream", None, "give one of them")
+        seconds = self._longest_seconds()
+        fits = start >= _FIRST_MOMENT and seconds <= (_LAST_MOMENT - start).total_seconds()
+        rule = f"must be 1970 or later and leave {seconds:.0f} seconds of stream before the end of 9999"
+        _require(fits, "simulated_from", rule, str(start), "choose a date of our time, or a shorter stream")
+
+    def _longest_seconds(self) -> float:
+        """How long a limited stream may last: events come at least at half their mean rate, but for one long pause."""
+        limits = [] if self.duration is None else [self.duration]
+        if self.events is not None and self.rate:
+            share = self.active / (self.active + self.silent) if self.active else 1.0
+            pause = 2.0**self.sources * 0.04 if self.burstiness > 1 else 0.0
+            limits.append(2.0 * self.events / (self.rate * share) + pause + self.silent)
+        return min(limits)
 
     def simulated_start_ms(self) -> int:
         """Where simulated time begins, in milliseconds since 1970."""

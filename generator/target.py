@@ -1,5 +1,6 @@
 """Where a stream is asked to go."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -7,6 +8,16 @@ from typing import Literal, get_args
 from generator.settings import SettingError, StreamSettings
 
 SinkKind = Literal["kafka", "json", "parquet", "stdout", "none"]
+
+MAX_PROCESSES = 256
+MAX_PARTITIONS = 10_000
+_MAX_PORT = 65_535
+_TOPIC = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+
+
+def _is_address(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host.strip()) and re.fullmatch(r"[0-9]{1,5}", port) is not None and 1 <= int(port) <= _MAX_PORT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,19 +50,31 @@ class Target:
                 f"bootstrap and topic: are for sink 'kafka', which needs both, got {self.bootstrap!r} and"
                 f" {self.topic!r} with sink {self.sink!r}; give both or choose another sink"
             )
+        if self.bootstrap is not None and not all(map(_is_address, self.bootstrap.split(","))):
+            raise SettingError(
+                f"bootstrap: must be host:port with a port of 1 to {_MAX_PORT}, or several with commas between them,"
+                f" got {self.bootstrap!r}; Kafka's own port is 9092"
+            )
+        if self.topic is not None and not _TOPIC.fullmatch(self.topic):
+            raise SettingError(
+                "topic: must be 1 to 249 letters, digits, dots, underscores and hyphens, and not '.' or '..',"
+                f" got {self.topic!r}; Kafka allows no other name"
+            )
         if file != (self.path is not None):
             raise SettingError(
                 f"path: is for the sinks 'json' and 'parquet', which need it, got {self.path!r} with sink"
                 f" {self.sink!r}; give a path or choose another sink"
             )
-        if self.processes < 1 or (self.processes > 1 and self.sink not in ("kafka", "none")):
+        most = MAX_PROCESSES if self.sink in ("kafka", "none") else 1
+        if not 1 <= self.processes <= most:
             raise SettingError(
-                f"processes: must be 1, or more for sink 'kafka' or 'none', got {self.processes} with sink"
-                f" {self.sink!r}; leave it out"
+                f"processes: must be 1, or up to {MAX_PROCESSES} for sink 'kafka' or 'none', got {self.processes}"
+                f" with sink {self.sink!r}; leave it out"
             )
-        if self.create_partitions is not None and (not kafka or self.create_partitions < 1):
+        if self.create_partitions is not None and not (kafka and 1 <= self.create_partitions <= MAX_PARTITIONS):
             raise SettingError(
-                f"partitions: must be 1 or more and is for sink 'kafka', got {self.create_partitions}; leave it out"
+                f"partitions: must be 1 to {MAX_PARTITIONS} and is for sink 'kafka', got {self.create_partitions};"
+                " leave it out"
             )
         if self.sink == "parquet" and settings.malformed > 0:
             raise SettingError(

@@ -189,6 +189,24 @@ def test_parquet_file_of_a_paced_stream_has_row_groups_of_a_good_size(tmp_path: 
         (["--keys", "10", "--drift", "steps"], "drift_every"),
         (["--keys", "10", "--drift-every", "5"], "drift_every"),
         (["--keys", "10", "--drift", "windows", "--drift-every", "5", "--windows", "11"], "windows"),
+        (["--keys", "10", "--drift-every", "-5"], "drift_every"),
+        (["--keys", "10", "--drift", "steps", "--drift-every", str(2**42 + 1)], "drift_every"),
+        (["--keys", str(2**40 + 1)], "keys"),
+        (["--keys", "10", "--exponent", "10.1"], "exponent"),
+        (["--keys", "10", "--seed", str(2**63)], "seed"),
+        (["--keys", "10", "--rate", "1000000001", "--burstiness", "1"], "rate"),
+        (["--keys", "10", "--burstiness", "1000001"], "burstiness"),
+        (["--keys", "10", "--rate", "500000001"], "rate times burstiness"),
+        (["--keys", "10", "--sources", "31"], "sources"),
+        (["--keys", "10", "--active", "inf", "--silent", "1"], "active"),
+        (["--keys", "10", "--events", str(2**42 + 1)], "events"),
+        (["--keys", "10", "--rate", "100", "--duration", "inf"], "duration"),
+        (["--keys", "10", "--progress", "inf"], "progress"),
+        (["--keys", "10", "--progress", "-1"], "progress"),
+        (["--keys", "10", "--progress", "nan"], "progress"),
+        (["--keys", "10", "--simulate", "1969-12-31T23:59:59Z", "--rate", "5", "--events", "1"], "simulated_from"),
+        (["--keys", "10", "--simulate", "9999-12-31T23:00:00Z", "--rate", "5", "--duration", "3600"], "simulated_from"),
+        (["--keys", "10", "--simulate", "--rate", "0.000001", "--events", "1000000"], "simulated_from"),
         (["--keys", "10", "--absent", "1.5"], "absent"),
         (["--keys", "10", "--malformed", "-0.1"], "malformed"),
         (["--keys", "10", "--simulate", "--events", "5"], "rate"),
@@ -212,6 +230,43 @@ def test_bad_parameter_is_named_before_anything_starts(
     assert names in message.split(":")[1] or names in message.split(":")[2]
     assert message.count("\n") == 1
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["--bootstrap", "host:abc"], "bootstrap"),
+        (["--bootstrap", "host"], "bootstrap"),
+        (["--bootstrap", "host:65536"], "bootstrap"),
+        (["--topic", "a b"], "topic"),
+        (["--topic", ".."], "topic"),
+        (["--processes", "257"], "processes"),
+        (["--create-topic", "--partitions", "10001"], "partitions"),
+    ],
+)
+def test_bad_kafka_parameter_is_named_before_anything_starts(
+    capsys: pytest.CaptureFixture[str], options: list[str], name: str
+) -> None:
+    """Nobody listens at the address: only the check can name the parameter."""
+    kafka = ["--sink", "kafka", "--bootstrap", "127.0.0.1:9", "--topic", "sales"]
+    assert main(["run", *kafka, "--keys", "10", "--events", "5", *options]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {name}: must be")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rate", "abc"], "argument --rate: must be a number of events per second, or max, got 'abc'"),
+        (["--simulate", "soon"], "argument --simulate: must be a moment such as 2026-01-01T00:00:00Z, got 'soon'"),
+    ],
+)
+def test_unreadable_option_is_explained_in_the_users_words(
+    capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    """What cannot even be read is said without the program's inner names."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--sink", "none", "--keys", "10", *options])
+    assert message in capsys.readouterr().err
 
 
 def test_killed_process_ends_the_run_with_an_error() -> None:

@@ -22,6 +22,30 @@ def test_plot_draws_both_figures(tmp_path: Path) -> None:
         assert 10_000 < len(picture) < 150_000
 
 
+def test_pictures_go_to_the_current_folder_when_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`plot` alone is a whole command."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["plot"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bursts.png", "skew.png"]
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["--keys", "1000000000000"], "keys"),
+        (["--rate", "0"], "rate"),
+        (["--burstiness", "1000000", "--rate", "1", "--sources", "30"], "burstiness"),
+    ],
+)
+def test_stream_that_cannot_be_drawn_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], name: str
+) -> None:
+    """One line names the parameter, and no folder is made."""
+    assert main(["plot", "--folder", str(tmp_path / "pictures"), *options]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {name}: must")
+    assert not (tmp_path / "pictures").exists()
+
+
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 1.3])
 def test_fitted_exponent_is_the_streams(exponent: float) -> None:
     """The line in the picture has the slope that the stream was asked for."""
