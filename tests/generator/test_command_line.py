@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
@@ -306,3 +307,29 @@ def test_package_imports_neither_spark_nor_airflow() -> None:
     look = "import sys, generator, generator.kafka_sink; print([m for m in ('pyspark', 'airflow') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", look], cwd=ROOT, capture_output=True, check=True)
     assert done.stdout == b"[]\n"
+
+
+@pytest.mark.parametrize("pace", [["--rate", "2000", "--duration", "1.5"], ["--rate", "max", "--events", "200000"]])
+def test_events_in_real_time_are_sold_at_the_present(tmp_path: Path, pace: list[str]) -> None:
+    """`sold_at` lies within the run, in order; a paced stream spreads it over its duration."""
+    path = tmp_path / "events.json"
+    began = datetime.now(UTC) - timedelta(milliseconds=1)  # sold_at is cut to milliseconds
+    run("run", "--sink", "json", "--path", path, "--keys", "100", "--burstiness", "1", *pace)
+    ended = datetime.now(UTC)
+    times = [datetime.fromisoformat(json.loads(line)["sold_at"]) for line in path.read_text().splitlines()]
+    assert began <= times[0] <= times[-1] <= ended
+    assert times == sorted(times)
+    if "--duration" in pace:
+        assert (times[-1] - times[0]).total_seconds() == pytest.approx(1.5, abs=0.1)
+
+
+def test_progress_tells_the_rate_of_now() -> None:
+    """In a silence the rate is 0, whatever came before; in a burst it is the burst's, not the run's mean."""
+    stream = ["--rate", "4000", "--burstiness", "1", "--active", "1", "--silent", "1", "--duration", "4"]
+    done = run("run", "--sink", "none", "--keys", "100", *stream, "--progress", "0.2")
+    lines = re.findall(r"([\d,]+)/s  sent ([\d,]+) ", done.stderr.decode())
+    rates = [int(now.replace(",", "")) for now, sent in lines if sent != "0"]
+    assert rates.count(0) >= 3
+    silence = rates.index(0)
+    assert max(rates[:silence]) > 2500
+    assert max(rates[silence:]) > 2500
