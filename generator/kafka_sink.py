@@ -173,23 +173,33 @@ class KafkaSink:
                 raise self._refusal(error)
 
     def _make_room(self) -> bool:
+        since = time.monotonic()
         while not self._stop.requested:
             self.settle()
             if self._open_events < MAX_IN_FLIGHT:
                 return True
+            self._check_patience(since)
             time.sleep(_NAP_SECONDS)
         return False
+
+    def _check_patience(self, since: float) -> None:
+        """Give up by ourselves, too: the producer may wait for ever for a broker that takes and never answers."""
+        waited = time.monotonic() - since
+        if waited > self._patience + STOP_SECONDS:
+            raise self._refusal(kafka_errors.KafkaTimeoutError(f"nothing was acknowledged for {waited:.0f} s"))
 
     def close(self) -> None:
         """Wait until everything sent is acknowledged; not for long when asked to stop."""
         try:
             stopped_at = None
+            since = time.monotonic()
             self.settle()
             while self._in_flight:
                 if self._stop.requested:
                     stopped_at = stopped_at or time.monotonic()
                     if time.monotonic() - stopped_at > STOP_SECONDS:
                         break
+                self._check_patience(since)
                 time.sleep(_NAP_SECONDS)
                 self.settle()
         finally:
