@@ -43,6 +43,8 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        with suppress(pymysql.Error), self._connection.cursor() as cursor:  # the server may see the end only later
+            cursor.execute("DO RELEASE_LOCK(%s)", (_lock_name(self._pipeline),))
         self._context.__exit__(kind, error, traceback)
 
     def stop_requested(self) -> bool:

@@ -88,7 +88,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
         session = create_session(f"enrich_stream {pipeline.name}")
         pause = FIRST_PAUSE_SECONDS
         while not stop.is_set():
-            started = time.monotonic()
+            batches = counters.batches
             try:
                 stream = prepare(chosen, pipeline, stop)
                 query = stream.start(session, counters)
@@ -97,8 +97,8 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
             except MAY_PASS as failure:
                 if stop.is_set():
                     break
-                ran_well = time.monotonic() - started > LONGEST_PAUSE_SECONDS
-                pause = FIRST_PAUSE_SECONDS if ran_well else min(2 * pause, LONGEST_PAUSE_SECONDS)
+                worked = counters.batches > batches
+                pause = FIRST_PAUSE_SECONDS if worked else min(2 * pause, LONGEST_PAUSE_SECONDS)
                 print(f"enrich_stream: {reason(failure).rstrip('.')}. It goes on in {pause:.0f} s.", flush=True)
                 rest(pause, lease, stop)
         counters.look(stream.source.number)  # the last batch's row

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from kafka import KafkaConsumer, TopicPartition
 
 from services.demo import missing_dag, tell
 from services.waiting import wait_until
 from services.warehouse import connect, login
 from spark_apps.control import is_running
+from tests.topics import read_topic
 
 if TYPE_CHECKING:
     from services.airflow_api import AirflowApi, Run
@@ -29,20 +28,6 @@ def finished(airflow: AirflowApi, dag: str, run_id: str) -> Run:
     """Wait until a run has ended, and return it."""
     wait_until(lambda: airflow.run(dag, run_id).unfinished(), what=f"Dag {dag}", seconds=RUN_SECONDS)
     return airflow.run(dag, run_id)
-
-
-def read_topic(bootstrap: str, topic: str) -> dict[tuple[int, int], bytes]:
-    """Return all messages of a topic by their position."""
-    with closing(KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)) as consumer:
-        parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        consumer.assign(parts)
-        consumer.seek_to_beginning()
-        ends = consumer.end_offsets(parts)
-        found: dict[tuple[int, int], bytes] = {}
-        while any(consumer.position(part) < ends[part] for part in parts):
-            for part, records in consumer.poll(1000).items():
-                found |= {(part.partition, record.offset): record.value for record in records}
-    return found
 
 
 def rows(running: Settings, query: str) -> list[tuple[object, ...]]:

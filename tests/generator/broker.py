@@ -4,22 +4,16 @@ import os
 import signal
 import socket
 import subprocess
-import time
 import uuid
 from pathlib import Path
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
+from services.ports import free_ports
+from services.waiting import wait_until
+
 REPOSITORY = Path(__file__).parents[2]
 START_SECONDS = 60
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 class Broker:
@@ -31,7 +25,7 @@ class Broker:
             raise FileNotFoundError(
                 f"no Kafka jars in {jars}; install the services first, or set FRESHET_JARS to the jars' folder"
             )
-        port, controller = _free_ports(2)
+        port, controller = free_ports(2)
         self.bootstrap = f"127.0.0.1:{port}"
         self._java = ["java", "-Xmx384m", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
         self._data = folder / "data"
@@ -60,20 +54,18 @@ class Broker:
             self._process = subprocess.Popen(
                 [*self._java, "kafka.Kafka", str(self._config)], stdout=log, stderr=subprocess.STDOUT
             )
-        deadline = time.monotonic() + START_SECONDS
-        while not self._listens():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the broker did not start:\n{self._log.read_text()[-2000:]}")
+        wait_until(self._obstacle, what="the broker", seconds=START_SECONDS)
         KafkaAdminClient(bootstrap_servers=self.bootstrap, bootstrap_timeout_ms=START_SECONDS * 1000).close()
 
-    def _listens(self) -> bool:
+    def _obstacle(self) -> str | None:
+        if self._process is None or self._process.poll() is not None:
+            raise RuntimeError(f"the broker did not start:\n{self._log.read_text()[-2000:]}")
         host, port = self.bootstrap.split(":")
         try:
             socket.create_connection((host, int(port)), timeout=1).close()
-        except OSError:
-            time.sleep(0.1)  # a refused connection returns at once
-            return False
-        return True
+        except OSError as error:
+            return str(error)
+        return None
 
     def kill(self) -> None:
         """End the broker as a crash would."""
@@ -114,8 +106,10 @@ class Broker:
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         try:
             admin.delete_topics([topic])
-            while topic in admin.list_topics():
-                time.sleep(0.05)  # a list costs less
+            told = "clients are told of it"
+            wait_until(
+                lambda: told if topic in admin.list_topics() else None, what=f"{topic} to go", seconds=START_SECONDS
+            )
         finally:
             admin.close()
 

@@ -29,6 +29,13 @@ ROOT = Path(__file__).parents[2]
 OUTAGE_SECONDS = 5
 
 
+def generator(broker: Broker, topic: str, processes: int, *options: str) -> subprocess.Popen[bytes]:
+    """Start the generator as a user does, with a report every tenth of a second."""
+    where = ["--sink", "kafka", "--bootstrap", broker.bootstrap, "--topic", topic, "--processes", str(processes)]
+    command = [sys.executable, "-m", "generator", "run", *where, "--keys", "1000", "--progress", "0.1", *options]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 def identifiers(messages: list[tuple[int, bytes, bytes]]) -> list[str]:
     """The event ids in a topic, repeats included."""
     return [json.loads(value)["event_id"] for _, _, value in messages]
@@ -169,14 +176,7 @@ def test_events_whose_sequence_the_broker_forgot_are_sent_again(broker: Broker) 
 def test_sigterm_reports_exactly_what_the_topic_holds(broker: Broker, processes: int) -> None:
     """A stopped run flushes, and its exit line is the topic's count."""
     topic = broker.new_topic()
-    where = ["--sink", "kafka", "--bootstrap", broker.bootstrap, "--topic", topic, "--processes", str(processes)]
-    what = ["--keys", "1000", "--rate", "max", "--progress", "0.1"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "generator", "run", *where, *what],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    with generator(broker, topic, processes, "--rate", "max") as process:
         assert process.stderr is not None
         while b"acknowledged 0 " in process.stderr.readline():
             pass
@@ -212,14 +212,7 @@ def test_sigterm_in_an_outage_ends_the_run_before_airflow_kills_it(
 ) -> None:
     """A broker that hangs, or a topic that is gone, does not hold up the end: the report comes within five seconds."""
     topic = broker.new_topic()
-    where = ["--sink", "kafka", "--bootstrap", broker.bootstrap, "--topic", topic, "--processes", str(processes)]
-    what = ["--keys", "1000", "--rate", "2000", "--burstiness", "1", "--progress", "0.1"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "generator", "run", *where, *what],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    with generator(broker, topic, processes, "--rate", "2000", "--burstiness", "1") as process:
         try:
             assert process.stderr is not None
             while b"acknowledged 0 " in process.stderr.readline():

@@ -56,6 +56,7 @@ def test_another_spark_and_a_proxy_of_this_machine_do_no_harm(running: Settings)
     foreign = {"http_proxy": "http://127.0.0.1:9", "SPARK_HOME": "/nowhere", "PYSPARK_DRIVER_PYTHON": "jupyter"}
     assert make("status", env={**os.environ, **foreign}).returncode == 0
     shown = make("--eval=shown: ; @env", "shown", env={**os.environ, **foreign}).stdout
+    assert "no_proxy=127.0.0.1,localhost" in shown
     assert "SPARK_HOME" not in shown
     assert "PYSPARK_DRIVER_PYTHON" not in shown
     assert running

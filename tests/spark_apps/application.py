@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -14,12 +14,21 @@ from uuid import UUID
 import psutil
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
+from plugins.operators.spark import java_options
 from services.settings import ROOT
 from services.waiting import wait_until
 from services.warehouse import connect, login
+from spark_apps.master.publish import publish
+from spark_apps.master.ranking import build_ranking
+from spark_apps.master.tables import prepare
+from spark_apps.pipeline import load_pipeline
+from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics
+from tests.topics import read_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from services.settings import Settings
     from spark_apps.pipeline import Pipeline
 
@@ -33,7 +42,22 @@ def spark_submit(running: Settings, pipeline: str) -> list[str]:
     """The command line that starts the application on a pipeline."""
     jars = ",".join(map(str, sorted((running.jars / "spark").glob("*.jar"))))
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER, "--jars", jars]
+    command += ["--conf", f"spark.driver.extraJavaOptions={java_options()}"]
     return [*command, "--driver-memory", "1g", str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", pipeline]
+
+
+@contextmanager
+def application_on(migrated: Settings, name: str, folder: Path) -> Iterator[Application]:
+    """Give the application on a pipeline whose master data is published, not yet started; end it afterwards."""
+    owner, pipeline = login("owner", migrated), load_pipeline(name, PIPELINES)
+    create_topics(migrated.kafka_bootstrap, pipeline)
+    create_tables(owner, pipeline)
+    prepare(owner, pipeline.master)
+    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.state / "snapshots" / name)
+    made = Application(migrated, pipeline, folder)
+    yield made
+    if not made.ended:
+        made.kill()
 
 
 class Application:
@@ -72,17 +96,22 @@ class Application:
         """Its processes whose command line has a word in it."""
         assert self._process
         family = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
-        alive = [process for process in family if process.status() != psutil.STATUS_ZOMBIE]
-        return [process for process in alive if word in " ".join(process.cmdline())]
+        return [process for process in family if word in _command(process)]
 
     def kill(self) -> None:
         """Kill -9 the driver with all that belongs to it, as a machine that goes down."""
-        family = self.processes("")
-        for process in family:
-            process.kill()
+        self.kill_processes("")
         assert self._process
         self._process.wait()
-        psutil.wait_procs(family, SECONDS)
+
+    def kill_processes(self, word: str) -> None:
+        """Kill -9 all whose command line has a word in it."""
+        found = self.processes(word)
+        assert found
+        for process in found:
+            with suppress(psutil.NoSuchProcess):  # Spark ends workers that wait for work
+                process.kill()
+        psutil.wait_procs(found, SECONDS)
 
     def terminate(self) -> int:
         """Ask the driver program to end and return the exit code of the whole."""
@@ -160,25 +189,14 @@ class Application:
 
     def topic(self) -> dict[tuple[int, int], bytes]:
         """Return all messages of the pipeline's topic by their position."""
-        with closing(KafkaConsumer(bootstrap_servers=self.running.kafka_bootstrap, group_id=None)) as consumer:
-            parts = self._parts(consumer)
-            consumer.assign(parts)
-            consumer.seek_to_beginning()
-            ends = consumer.end_offsets(parts)
-            found: dict[tuple[int, int], bytes] = {}
-            while any(consumer.position(part) < ends[part] for part in parts):
-                for part, records in consumer.poll(1000).items():
-                    found |= {(part.partition, record.offset): record.value for record in records}
-        return found
+        return read_topic(self.running.kafka_bootstrap, self.pipeline.source.topic)
 
     def ends(self) -> dict[int, int]:
         """Return the next offset of each partition of the pipeline's topic."""
         with closing(KafkaConsumer(bootstrap_servers=self.running.kafka_bootstrap, group_id=None)) as consumer:
-            return {part.partition: end for part, end in consumer.end_offsets(self._parts(consumer)).items()}
-
-    def _parts(self, consumer: KafkaConsumer) -> list[TopicPartition]:
-        topic = self.pipeline.source.topic
-        return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            topic = self.pipeline.source.topic
+            parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            return {part.partition: end for part, end in consumer.end_offsets(parts).items()}
 
     def _obstacle(self) -> str:
         assert not self.ended, self.printed()[-3000:]
@@ -188,6 +206,13 @@ class Application:
         assert not self.ended, self.printed()[-3000:]
         landed, sent = self.landed(f"source = {self.source()}"), len(self.topic())
         return None if landed == sent else f"{landed} of {sent} events have landed"
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # or a zombie, which is one that has ended
+        return ""
 
 
 def sale(number: int) -> bytes:

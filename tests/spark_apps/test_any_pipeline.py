@@ -13,13 +13,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from services.warehouse import connect, login
 from spark_apps.control import request_stop
-from spark_apps.master.publish import publish
-from spark_apps.master.ranking import build_ranking
-from spark_apps.master.tables import prepare
-from spark_apps.pipeline import load_pipeline
-from spark_apps.tables import create_tables
-from spark_apps.topics import create_topics
-from tests.spark_apps.application import PIPELINES, SECONDS, Application
+from tests.spark_apps.application import SECONDS, Application, application_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,22 +97,15 @@ ENRICHED = [
 @pytest.fixture(scope="module")
 def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     """The application on the second pipeline, with weather stations to find."""
-    owner, pipeline = login("owner", migrated), load_pipeline("readings", PIPELINES)
-    with connect(owner) as connection, connection.cursor() as cursor:
+    with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
         cursor.execute(MASTER)
         cursor.executemany(
             "INSERT INTO weather_station (station, station_key, place, altitude) VALUES (%s, %s, %s, %s)",
             [(station, *rest) for station, rest in STATIONS.items()],
         )
-    create_topics(migrated.kafka_bootstrap, pipeline)
-    create_tables(owner, pipeline)
-    prepare(owner, pipeline.master)
-    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.state / "snapshots" / "readings")
-    made = Application(migrated, pipeline, tmp_path_factory.mktemp("readings"))
-    made.start()
-    yield made
-    if not made.ended:
-        made.kill()
+    with application_on(migrated, "readings", tmp_path_factory.mktemp("readings")) as made:
+        made.start()
+        yield made
 
 
 def enriched(event: dict[str, Any]) -> tuple[object, ...]:

@@ -18,16 +18,11 @@ from services.warehouse import login
 from spark_apps.events import EventReader
 from spark_apps.lag import Lag
 from spark_apps.master.catalogue import load_catalogue
-from spark_apps.master.publish import publish
-from spark_apps.master.ranking import build_ranking
-from spark_apps.master.tables import prepare
 from spark_apps.metrics_server import PATH, USER
-from spark_apps.pipeline import load_pipeline
 from spark_apps.shedding import Waiting
-from spark_apps.tables import create_tables
 from spark_apps.task_counts import Arrivals, TaskCounts, kind_of
-from spark_apps.topics import create_topics, source_of
-from tests.spark_apps.application import PIPELINES, SECONDS, Application, sale
+from spark_apps.topics import source_of
+from tests.spark_apps.application import SECONDS, Application, application_on, sale
 from tests.spark_apps.flood import Stream
 
 if TYPE_CHECKING:
@@ -118,18 +113,10 @@ def test_every_column_is_explained() -> None:
 @pytest.fixture(scope="module")
 def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     """The application on a pipeline of its own; ended after the tests."""
-    owner = login("owner", migrated)
-    load_catalogue(owner, PRODUCTS)
-    pipeline = load_pipeline("counted", PIPELINES)
-    create_topics(migrated.kafka_bootstrap, pipeline)
-    create_tables(owner, pipeline)
-    prepare(owner, pipeline.master)
-    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.state / "snapshots" / "counted")
-    made = Application(migrated, pipeline, tmp_path_factory.mktemp("counted"))
-    made.start()
-    yield made
-    if not made.ended:
-        made.kill()
+    load_catalogue(login("owner", migrated), PRODUCTS)
+    with application_on(migrated, "counted", tmp_path_factory.mktemp("counted")) as made:
+        made.start()
+        yield made
 
 
 @pytest.mark.integration

@@ -21,11 +21,8 @@ from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
-from spark_apps.master.tables import prepare
-from spark_apps.pipeline import load_pipeline
-from spark_apps.tables import create_tables
-from spark_apps.topics import Source, TopicError, create_topics
-from tests.spark_apps.application import PIPELINES, SECONDS, Application, sale
+from spark_apps.topics import Source, TopicError
+from tests.spark_apps.application import SECONDS, Application, application_on, sale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,17 +42,9 @@ Position = tuple[object, object]
 @pytest.fixture(scope="module")
 def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     """The application on a pipeline of its own, with products to find; ended after the tests."""
-    owner = login("owner", migrated)
-    load_catalogue(owner, PRODUCTS)
-    pipeline = load_pipeline("kills", PIPELINES)
-    create_topics(migrated.kafka_bootstrap, pipeline)
-    create_tables(owner, pipeline)
-    prepare(owner, pipeline.master)
-    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.state / "snapshots" / "kills")
-    made = Application(migrated, pipeline, tmp_path_factory.mktemp("application"))
-    yield made
-    if not made.ended:
-        made.kill()
+    load_catalogue(login("owner", migrated), PRODUCTS)
+    with application_on(migrated, "kills", tmp_path_factory.mktemp("application")) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -175,11 +164,8 @@ def test_a_worker_is_killed_while_it_works(application: Application) -> None:
     """Spark does its task again, in another worker."""
     application.send_sales(10)
     application.wait_until_caught_up()
-    workers = application.processes("pyspark.daemon")
-    assert workers
     application.send_sales(BURST)
-    for worker in workers:
-        worker.kill()
+    application.kill_processes("pyspark.daemon")
     assert_each_event_landed_once(application)
 
 
