@@ -2,7 +2,7 @@
 
 Run by `python -m benchmarks.benchmark_joins`. R has 2 million rows of 120 bytes in a page file, in the order of
 frequency, memory-mapped; the stream is Zipfian with exponent 1, its tuples have 20 bytes; joins have a tenth of R's
-size as memory and one core. Every contender joins the same tuples in turns, several times over; the figure is the
+size as memory and one core. Every contender joins the same tuples in turns, fresh ones in each turn; the figure is the
 median, the noise band the spread. Processor time is measured, so that neighbours on the machine disturb little.
 """
 
@@ -12,6 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,22 +60,28 @@ def anonymous_memory() -> int:
     return int(status.split("RssAnon:")[1].split()[0]) * 1024
 
 
-def report(name: str, rates: list[float]) -> None:
-    """Print the median and the noise band in millions of tuples a second."""
-    low, high = min(rates) / 1e6, max(rates) / 1e6
-    print(f"{name:44} {statistics.median(rates) / 1e6:6.2f} M/s   ({low:.2f} to {high:.2f})")
+def report(rates: dict[str, list[float]]) -> None:
+    """Print the ratios, then the rates in millions of tuples a second: medians with their noise bands."""
+    ours = rates["CHYBRIDJOIN, full rows as Arrow"]
+    for name in [name for name in rates if name.startswith("pyarrow")]:
+        turns = [a / b for a, b in zip(ours, rates[name], strict=True)]
+        spread = f"({min(turns):.2f} to {max(turns):.2f})"
+        print(f"{'CHYBRIDJOIN / ' + name:60} {statistics.median(turns):6.2f}   {spread}")
+    for name, measured in rates.items():
+        low, high = min(measured) / 1e6, max(measured) / 1e6
+        print(f"{name:44} {statistics.median(measured) / 1e6:6.2f} M/s   ({low:.2f} to {high:.2f})")
 
 
 def main() -> None:
     """Print the ratio first, then each rate, then memory."""
     pa.set_cpu_count(1)
-    tuples = list(stream(Setting(rows=ROWS), 1.0, TUPLES, seed=1))
+    tuples = [list(stream(Setting(rows=ROWS), 1.0, TUPLES, seed)) for seed in range(1 + TURNS)]  # the first to warm up
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "r"
         write_page_file(path, rows(0, 0).schema, batches(), ["id"], PAGE_ROWS)
 
         def join(algorithm: type[SemiStreamJoin], output: str) -> SemiStreamJoin:
-            return algorithm(PageFile(path), tuples[0].schema, "key", MEMORY, output=output, shares=SHARES[output])  # type: ignore[arg-type]
+            return algorithm(PageFile(path), tuples[0][0].schema, "key", MEMORY, output=output, shares=SHARES[output])  # type: ignore[arg-type]
 
         before = anonymous_memory()
         joins = {
@@ -83,33 +90,28 @@ def main() -> None:
             "HYBRIDJOIN, full rows as Arrow": join(HybridJoin, "rows"),
         }
 
-        def feed(into: SemiStreamJoin) -> None:
-            for batch in tuples:
+        def feed(into: SemiStreamJoin, turn: int) -> None:
+            for batch in tuples[turn]:
                 into.feed(batch)
 
+        def hashed(turn: int, *, of_master: bool) -> pa.Table:
+            table = pa.Table.from_batches(tuples[turn])
+            if of_master:
+                return table.join(master, "key", "id", join_type="inner", use_threads=False)
+            return master.join(table, "id", "key", join_type="inner", use_threads=False)
+
         for warming in joins.values():
-            feed(warming)
+            feed(warming, 0)
         grown = anonymous_memory() - before
         master = pa.Table.from_batches(list(batches()))
-        table = pa.Table.from_batches(tuples)
-        work: dict[str, Callable[[], object]] = {name: lambda j=j: feed(j) for name, j in joins.items()}  # type: ignore[misc]
-        work["pyarrow, hash table of R, full rows"] = lambda: table.join(
-            master, "key", "id", join_type="inner", use_threads=False
-        )
-        work["pyarrow, hash table of the stream, full rows"] = lambda: master.join(
-            table, "id", "key", join_type="inner", use_threads=False
-        )
+        work: dict[str, Callable[[int], object]] = {name: partial(feed, each) for name, each in joins.items()}
+        work["pyarrow, hash table of R, full rows"] = partial(hashed, of_master=True)
+        work["pyarrow, hash table of the stream, full rows"] = partial(hashed, of_master=False)
         rates: dict[str, list[float]] = {name: [] for name in work}
-        for _ in range(TURNS):
+        for turn in range(1, 1 + TURNS):
             for name, contender in work.items():
-                rates[name].append(rate(contender))
-        ours = rates["CHYBRIDJOIN, full rows as Arrow"]
-        for name in [name for name in work if name.startswith("pyarrow")]:
-            turns = [a / b for a, b in zip(ours, rates[name], strict=True)]
-            spread = f"({min(turns):.2f} to {max(turns):.2f})"
-            print(f"{'CHYBRIDJOIN / ' + name:60} {statistics.median(turns):6.2f}   {spread}")
-        for name, measured in rates.items():
-            report(name, measured)
+                rates[name].append(rate(partial(contender, turn)))
+        report(rates)
         counted = sum(j.memory_used() for j in joins.values()) / 2**20
         print(
             f"memory of the joins by their own count {counted:.0f} MiB, growth of the process {grown / 2**20:.0f} MiB"

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import pyarrow.csv
 
-from spark_apps import enrich_stream, enrichment
+from spark_apps import enrich_stream, enrichment, landing
 from spark_apps.events import EventReader
 from spark_apps.semistream.joins.chybridjoin import CHybridJoin
 
@@ -32,7 +32,7 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "parse": [(EventReader, "read")],
     "join": [(CHybridJoin, "feed"), (CHybridJoin, "finish")],
     "format": [(pyarrow.csv, "write_csv")],
-    "load": [(enrichment, "load")],
+    "load": [(landing, "load")],
 }
 
 
