@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 ASKED_BY = "FRESHET_ASKED_BY"  # the process on whose behalf this runs; without it, nobody waits for the end
 TRIGGER = "200 milliseconds"
+# Spark's choice runs sixteen programs for each batch to find out about symbolic links: half of a small batch's time.
+CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
 MOST_EVENTS_A_BATCH = 500_000  # however far behind: a batch is a transaction in each task, and done again after a crash
 LOOK_SECONDS = 1
@@ -162,6 +164,7 @@ class Stream:
             shedding.sweep(connection, self.sheds, self.pipeline.name)
         topic = self.pipeline.source.topic
         checkpoint = self.chosen.state / "checkpoints" / self.pipeline.name / str(self.source.number)
+        session.conf.set("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
         return (
             session.readStream.format("kafka")
             .options(**kafka_options(self.chosen, topic))
@@ -191,10 +194,12 @@ class Stream:
         """Enrich one batch; it joins with the newest snapshot that there is when it begins."""
         with self.one_at_a_time, snapshots.hold(self.chosen.state / "snapshots" / self.pipeline.name) as snapshot:
             began = time.monotonic()
-            report = counters.begin(batch.sparkSession.sparkContext)
+            context = batch.sparkSession.sparkContext
+            report = counters.begin(context)
             job = uuid.uuid4().hex if counters.shed.segments else None
             enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker, self.sheds, job, report)
-            enriched = batch.mapInArrow(enricher, SPARK_SCHEMA)
+            # A task ends with reading pages for the few that still wait: no more tasks than work at once.
+            enriched = batch.coalesce(context.defaultParallelism).mapInArrow(enricher, SPARK_SCHEMA)
             if self.pipeline.enriched.topic is None:
                 enriched.write.format("noop").mode("append").save()
             else:

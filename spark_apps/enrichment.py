@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from spark_apps import shedding
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 ROWS_A_LOAD = 50_000
 UNLIMITED_TAKES_SECONDS = 1.0  # for events that were shed when their pipeline still had a limit
+_OFFSET_BITS = 48  # no topic gets that far
 LEAST_SHARE = 0.1  # of a batch's time: with less left no segment is taken
 
 
@@ -179,5 +181,8 @@ def _in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """
     held = list(batches)
     if held:
-        rows = pa.Table.from_batches(held).combine_chunks().sort_by([(name, "ascending") for name in POSITION])
+        rows = pa.Table.from_batches(held)
+        partition, offset = (rows[name].to_numpy().astype(np.int64) for name in POSITION)
+        in_order = np.argsort(partition << _OFFSET_BITS | offset, kind="stable")  # of runs in order: quick
+        rows = rows.take(pa.array(in_order))
         yield from (rows.slice(first, ROWS_A_LOAD) for first in range(0, rows.num_rows, ROWS_A_LOAD))

@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 if TYPE_CHECKING:
     from services.settings import Settings
 
+ANSWER_MS = "10000"  # a query that is stopped waits for its last question to the broker: not for Kafka's whole minute
+
 
 def create_session(name: str) -> SparkSession:
     """Return a session for the master that spark-submit was given."""
@@ -28,6 +30,8 @@ def kafka_options(chosen: Settings, topic: str) -> dict[str, str]:
     """Return the options with which Spark reads a topic whole, and fails rather than skip what the broker lost."""
     return {
         "kafka.bootstrap.servers": chosen.kafka_bootstrap,
+        "kafka.request.timeout.ms": ANSWER_MS,
+        "kafka.default.api.timeout.ms": ANSWER_MS,
         "subscribe": topic,
         "startingOffsets": "earliest",
         "failOnDataLoss": "true",

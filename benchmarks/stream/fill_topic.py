@@ -1,9 +1,10 @@
 """Put the generator's events on a topic by Spark's Kafka sink, at full speed or at a rate.
 
 spark-submit fill_topic.py --topic clean --events 4000000 --keys 2000000 [--malformed 0.01] [--rate 75000]
-                           [--appended FILE]
+                           [--appended FILE] [--first 1000000000]
 
-With --appended it writes where and when a part of the events was appended, by Kafka's clock, as a Parquet file.
+--first is the number of the first event: other numbers make other events of the same distribution. With --appended it
+writes where and when a part of the events was appended, by Kafka's clock, as a Parquet file.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def main() -> None:
     parser.add_argument("--malformed", type=float, default=0.0)
     parser.add_argument("--rate", type=int)
     parser.add_argument("--appended")
+    parser.add_argument("--first", type=int, default=0)
     asked = parser.parse_args()
     session = create_session("fill_topic")
     stream = StreamSettings(keys=asked.keys, exponent=1.0, seed=11, malformed=asked.malformed)
@@ -81,7 +83,7 @@ def main() -> None:
         "kafka.compression.type": "lz4",
         "topic": asked.topic,
     }
-    numbers = session.range(0, asked.events, 1, 1 if asked.rate else 2)
+    numbers = session.range(asked.first, asked.first + asked.events, 1, 1 if asked.rate else 2)
     numbers.mapInArrow(Maker(stream, asked.rate), SPARK_SCHEMA).write.format("kafka").options(**target).save()
     if asked.appended:
         topic = session.read.format("kafka").options(**kafka_options(settings(), asked.topic)).load()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from services.settings import Settings
 
 LOOK_SECONDS = 0.02
-SAMPLE_SECONDS = 0.5
+SAMPLE_SECONDS = 3.0  # a look at a worker's memory holds the worker up
 LANDED = "SELECT kafka_partition, next_offset FROM progress WHERE pipeline = %s"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from spark_apps.pipeline import Pipeline
-
-
-load_kernels = cache(warm_up)
 
 
 class NoJoin:
@@ -51,7 +47,7 @@ class NoJoin:
 @contextmanager
 def no_join(_pipeline: Pipeline, events: pa.Schema, _snapshot: Path) -> Iterator[NoJoin]:
     """Stand in for borrowed_join."""
-    load_kernels()
+    warm_up()
     yield NoJoin(events)
 
 

@@ -64,21 +64,25 @@ def create_topic(chosen: Settings, topic: str) -> None:
     admin.close()
 
 
-def fill_topic(chosen: Settings, topic: str, events: int, keys: int, malformed: float = 0.0) -> None:
-    """Make a topic and put events on it, as fast as it goes."""
+def fill_topic(chosen: Settings, topic: str, *options: object) -> None:
+    """Make a topic and put events on it, as fast as it goes; fill_topic.py says what the options are."""
     create_topic(chosen, topic)
-    arguments = ["--topic", topic, "--events", events, "--keys", keys, "--malformed", malformed]
-    Program(chosen, FILL, *arguments).wait()
+    Program(chosen, FILL, "--topic", topic, *options).wait()
 
 
 def publish_in_order(chosen: Settings, *pipelines: Pipeline) -> None:
-    """Estimate frequencies from the first pipeline's topic and publish a snapshot in their order for each."""
+    """Estimate frequencies from the first pipeline's topic and give each a snapshot in their order."""
     owner = login("owner", chosen)
     prepare(owner, pipelines[0].master)
     Program(chosen, ESTIMATE, "--pipeline", pipelines[0].name).wait()
+    published: dict[tuple[str, ...], Path] = {}
     for pipeline in pipelines:
-        ranking = build_ranking(owner, pipeline.master)
-        publish(owner, pipeline.master, ranking, chosen.state / "snapshots" / pipeline.name)
+        folder = chosen.state / "snapshots" / pipeline.name
+        first = published.setdefault(tuple(pipeline.master.columns), folder)
+        if first is folder:
+            publish(owner, pipeline.master, build_ranking(owner, pipeline.master), folder)
+        else:
+            shutil.copytree(first, folder)
 
 
 def forget(chosen: Settings, pipeline: Pipeline) -> None:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ _MEMORY = 100_000
 _LITTLE = 20_000  # the front stage overflows
 
 
+@cache  # once a process
 def warm_up() -> None:
     """Join a few tuples with keys of integers, of strings and of both, in every way that has kernels of its own."""
     for key in (["long"], ["text"], ["long", "text"]):
