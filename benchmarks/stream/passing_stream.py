@@ -12,6 +12,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+import pyarrow as pa
+from pyarrow import compute
+
 from spark_apps import enrich_stream, enrichment
 from spark_apps.semistream.relation.base import Counters
 from spark_apps.semistream.warm_up import warm_up
@@ -20,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    import pyarrow as pa
-
     from spark_apps.pipeline import Pipeline
+
+
+PRICE = pa.scalar(2_000, pa.uint32())  # in cents; as many digits as most prices have
 
 
 class NoJoin:
@@ -35,9 +39,8 @@ class NoJoin:
 
     def feed(self, events: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Give the batch back with the columns that a join would add."""
-        return [
-            events.append_column("product_key", events["product_id"]).append_column("price_cents", events["quantity"])
-        ]
+        prices = compute.add(events["quantity"], PRICE)
+        return [events.append_column("product_key", events["product_id"]).append_column("price_cents", prices)]
 
     def finish(self) -> list[pa.RecordBatch]:
         """Nothing waits."""

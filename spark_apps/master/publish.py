@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from spark_apps.master.ranking import Ranking
     from spark_apps.pipeline import Master
 
-PAGE_ROWS = 8_000  # each costs a read of the join a fixed time, and the end of every task reads nearly all of them
+# A page costs the join a fixed time, and the end of every task reads nearly all of them: few pages, that is, but a page
+# is to be a small part of a worker's memory.
+PAGE_BYTES, LEAST_PAGE_ROWS = 512 * 1024, 8_000
+_TEXT_BYTES = 32  # of a string, about
 KEPT = 2  # the newest versions, held or not
 
 
@@ -70,7 +73,7 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) ->
             f"SELECT {listed(ranked_columns(master))} FROM `{Names(master.table).next_by_rank}` ORDER BY {RANK}",
         )
         kept = pa.schema([schema.field(name) for name in columns])
-        write_page_file(path, kept, counted(batches), master.key, PAGE_ROWS)
+        write_page_file(path, kept, counted(batches), master.key, page_rows(kept))
     relation = PageFile(path)
     if relation.row_count != rows or not relation.unique:
         raise SnapshotError(
@@ -79,6 +82,13 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) ->
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Snapshot(version, path, rows, ranking.position, changed_until and str(changed_until), now)
+
+
+def page_rows(schema: pa.Schema) -> int:
+    """Return how many rows of a schema a page has."""
+    texts = (pa.string(), pa.binary())
+    widths = (_TEXT_BYTES if each in texts else each.bit_width / 8 for each in schema.types)
+    return max(int(PAGE_BYTES / sum(widths)), LEAST_PAGE_ROWS)
 
 
 def announce(snapshot: Snapshot) -> None:

@@ -7,12 +7,13 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from services.settings import ROOT
 from services.warehouse import connect
 from spark_apps.master.changes import ChangesForgottenError, read_changes
-from spark_apps.master.publish import publish, write_pages
+from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, page_rows, publish, write_pages
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import Snapshot, SnapshotError, current, hold
 from spark_apps.semistream.relation import PageFile
@@ -50,6 +51,14 @@ def rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
 def files(folder: Path) -> set[str]:
     """What is in the folder."""
     return {file.name for file in folder.iterdir()}
+
+
+def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_of_them() -> None:
+    """What a page costs at all is shared by many rows, and no page of numbers grows beyond its share of memory."""
+    narrow = pa.schema([("key", pa.int64()), ("price", pa.uint32()), ("sold", pa.bool_())])
+    assert PAGE_BYTES - 13 < page_rows(narrow) * (8 + 4 + 1 / 8) <= PAGE_BYTES
+    assert page_rows(pa.schema([(name, pa.string()) for name in "abc"])) == LEAST_PAGE_ROWS
+    assert page_rows(pa.schema([("key", pa.binary())])) == PAGE_BYTES // 32
 
 
 def test_a_snapshot_has_the_ranked_rows_with_key_and_columns_only(products: Warehouse, tmp_path: Path) -> None:
