@@ -216,15 +216,16 @@ def report(chosen: Settings, pipelines: dict[str, Pipeline], events: int, rounds
     late = measure_latency(chosen, pipelines["paced"], products, half)
     p50, p99 = np.percentile(late, [50, 99])
     print(f"\nappend to visible row at {half:,}/s: p50 {p50:.2f} s, p99 {p99:.2f} s, worst {late.max():.2f} s")
-    ours, passed = runs["ours"][-1], runs["passed"][-1]
-    grown = max(run.memory.anonymous for run in runs["ours"]) - max(run.memory.anonymous for run in runs["passed"])
+    ours, passed = (
+        max((run.memory for run in runs[name]), key=lambda used: used.anonymous) for name in ("ours", "passed")
+    )
     print(
-        f"a worker's own memory: {ours.memory.anonymous / 2**20:.0f} MB, without a join "
-        f"{passed.memory.anonymous / 2**20:.0f} MB: the join takes {grown / 2**20:.0f} MB of its "
-        f"{pipelines['ours'].memory_mb} MB; with mapped files (PSS) {ours.memory.proportional / 2**20:.0f} MB"
+        f"a worker's own memory: {ours.anonymous / 2**20:.0f} MB with the join, whose budget is "
+        f"{pipelines['ours'].memory_mb} MB, {passed.anonymous / 2**20:.0f} MB without; with mapped files (PSS) "
+        f"{ours.proportional / 2**20:.0f} MB and {passed.proportional / 2**20:.0f} MB"
     )
     print("\n| processor seconds for a million events | ours | without a join |\n| --- | --- | --- |")
-    for part in ours.processors:
+    for part in runs["ours"][0].processors:
         cells = (median_and_band([run.processors[part] for run in runs[name]]) for name in ("ours", "passed"))
         print(f"| {part} | {' | '.join(cells)} |")
     phases = measure_phases(chosen, Contender(OTHERS / "timed_stream.py", pipelines["ours"]), events)
