@@ -24,7 +24,7 @@ from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.frequency import WEIGHT, Estimate, store_estimate
 from spark_apps.master.publish import write_pages
 from spark_apps.master.ranking import Ranking, build_ranking
-from spark_apps.master.tables import prepare
+from spark_apps.master.tables import Names, prepare
 from spark_apps.pipeline import load_pipeline
 from spark_apps.semistream.warm_up import warm_up
 
@@ -69,8 +69,16 @@ def pipeline() -> Pipeline:
 
 
 def empty() -> None:
-    """Begin with a product table without rows."""
+    """Begin with a product table without rows that nobody follows, and with nothing beside it."""
+    beside = Names("product")
     with connect(login("owner")) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE()")
+        for (trigger,) in cursor.fetchall():
+            cursor.execute(f"DROP TRIGGER `{trigger}`")
+        for table in (beside.frequency, beside.change, beside.by_rank, beside.next_by_rank):
+            cursor.execute(f"DROP TABLE IF EXISTS `{table}`")
+        cursor.execute("DELETE FROM master_changes")
+        cursor.execute("DELETE FROM master_estimate")
         cursor.execute("TRUNCATE product")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,7 @@ class BatchCounters:
         }
         with self._lock:
             self.batches += 1
-            self.totals += counts
+            self.totals += replace(counts, taken_segments=[])  # those are of the batch alone
             self.newest = row
             self._rows.append(row)
         return counts

@@ -82,7 +82,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     """Enrich the pipeline's stream, holding the right to do so; start it again after what may pass."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    prepare(chosen, pipeline, stop)  # what cannot work at all is said before Spark starts
+    stream = prepare(chosen, pipeline, stop)  # what cannot work at all is said before Spark starts
     with snapshots.hold(chosen.state / "snapshots" / pipeline.name) as snapshot:
         check_join(pipeline, snapshot.path)
     counters = BatchCounters(chosen, pipeline)
@@ -99,10 +99,11 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
             except MAY_PASS as failure:
                 if stop.is_set():
                     break
-                worked = counters.batches > batches
-                pause = FIRST_PAUSE_SECONDS if worked else min(2 * pause, LONGEST_PAUSE_SECONDS)
+                if counters.batches > batches:
+                    pause = FIRST_PAUSE_SECONDS
                 print(f"enrich_stream: {reason(failure).rstrip('.')}. It goes on in {pause:.0f} s.", flush=True)
                 rest(pause, lease, stop)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         counters.look(stream.source.number)  # the last batch's row
         session.stop()
 

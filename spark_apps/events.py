@@ -17,7 +17,7 @@ from spark_apps import event_scanner as scanner
 from spark_apps.fields import KINDS, InvalidValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 POSITION = ("kafka_partition", "kafka_offset")
 _LONGEST_REASON = 200
@@ -70,7 +70,7 @@ class EventReader:
             try:
                 row = self._read_carefully(values[place].as_py())
             except UnreadableEventError as problem:
-                rejected.append((place, str(problem)[:_LONGEST_REASON]))
+                rejected.append((place, _written(problem)))
             else:
                 rows.append({POSITION[0]: partitions[place].as_py(), POSITION[1]: offsets[place].as_py(), **row})
         if rows:
@@ -103,7 +103,7 @@ class EventReader:
         """Read one event, or say why it cannot be read."""
         if not value:
             raise UnreadableEventError("no value" if value is None else "an empty value")
-        given = _fields_of(value)
+        given = _fields_of(value, self._kinds)
         row: dict[str, Any] = {}
         for name, kind in self._kinds.items():
             if name not in given:
@@ -118,7 +118,13 @@ class EventReader:
         return row
 
 
-def _fields_of(value: bytes) -> dict[str, Any]:
+def _written(problem: UnreadableEventError) -> str:
+    """Return the reason as the warehouse can hold it: an event may have half a character in what is quoted of it."""
+    return str(problem).encode("utf-8", "backslashreplace").decode()[:_LONGEST_REASON]
+
+
+def _fields_of(value: bytes, known: Collection[str]) -> dict[str, Any]:
+    """Return what an event has of the known fields; others may be there, and twice."""
     try:
         event = json.loads(value.decode("utf-8"), object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
     except UnreadableEventError:
@@ -135,6 +141,8 @@ def _fields_of(value: bytes) -> dict[str, Any]:
         raise UnreadableEventError("not a JSON object")
     given: dict[str, Any] = {}
     for name, content in event:
+        if name not in known:
+            continue
         if name in given:
             raise UnreadableEventError(f"{name}: there twice")
         given[name] = content

@@ -6,19 +6,30 @@ The analysts' view computes the same text in SQL.
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from pyarrow import compute
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
-    import pyarrow as pa
+_OPERATIONS = {
+    ast.Add: compute.add_checked, ast.Sub: compute.subtract_checked,
+    ast.Mult: compute.multiply_checked, ast.Div: compute.divide,
+}  # fmt: skip
 
-_OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
+
+_WORD, _NUMBER = re.compile(r"[\w.]+"), re.compile(r"\d+(\.\d+)?")  # numbers that SQL and Python read alike
 
 
-def check_expression(text: str, columns: Iterable[str], where: str) -> None:
-    """Raise ValueError unless the text is arithmetic on the columns."""
+def check_expression(text: str, columns: Collection[str], where: str) -> None:
+    """Raise ValueError unless the text is arithmetic on at least one of the columns."""
     problem = f"{where} must be arithmetic (+ - * / and brackets) on {', '.join(columns)}, got {text!r}"
+    words = _WORD.findall(text)
+    if not set(words) & set(columns) or not all(word in columns or _NUMBER.fullmatch(word) for word in words):
+        raise ValueError(problem)
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError:
@@ -32,21 +43,27 @@ def check_expression(text: str, columns: Iterable[str], where: str) -> None:
 
 
 def compute_expression(text: str, columns: Mapping[str, pa.Array]) -> pa.Array:
-    """Compute a checked expression; a division has a fraction, as in SQL."""
+    """Compute a checked expression; a division has a fraction, as in SQL.
+
+    Whole numbers stay whole as far as 64 bits hold them, all else is a double.
+    """
     return _compute(ast.parse(text, mode="eval").body, columns)
 
 
 def _compute(node: ast.expr, columns: Mapping[str, pa.Array]) -> Any:  # noqa: ANN401  # an array or a number
-    from pyarrow import compute
-
     match node:
         case ast.Name(id=name):
-            return columns[name]
+            column = columns[name]
+            return column.cast(pa.int64() if pa.types.is_integer(column.type) else pa.float64(), safe=False)
         case ast.Constant(value=value):
             return value
         case ast.BinOp(left=left, op=operator, right=right):
             a, b = _compute(left, columns), _compute(right, columns)
-            if isinstance(operator, ast.Div):
-                a = compute.cast(a, "float64")
-            return getattr(compute, _OPERATIONS[type(operator)])(a, b)
+            operation = _OPERATIONS[type(operator)]
+            if not isinstance(operator, ast.Div):
+                try:
+                    return operation(a, b)
+                except pa.ArrowInvalid:  # more than 64 bits
+                    pass
+            return operation(*(compute.cast(each, "float64", safe=False) for each in (a, b)))
     raise TypeError(f"not an expression that check_expression lets pass: {ast.dump(node)}")

@@ -12,6 +12,11 @@ _ADVICE = {
     1146: "The Dag prepare_warehouse makes tables.",
     2003: "Start it, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
 }
+_LOST = "out of range for partition"
+LOST_ADVICE = (
+    "The topic no longer has events that were not read yet. To go on from the oldest that it has, remove the "
+    "pipeline's folder below checkpoints/ in the state; progress then shows how many are lost (docs/pipelines.md)."
+)
 _RAISED = re.compile(r"^(?:Caused by: )?[\w.]+(?:Error|Exception): (.+)$", re.MULTILINE)
 
 
@@ -26,4 +31,5 @@ def reason(failure: Exception) -> str:
     text = str(failure)
     raised = [line.strip() for line in _RAISED.findall(text)]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in (*raised[-1:], *lines)), type(failure).__name__)
+    found = next((line for line in (*raised[-1:], *lines)), type(failure).__name__)
+    return f"{found.rstrip('.')}. {LOST_ADVICE}" if _LOST in found else found

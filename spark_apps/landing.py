@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 Spans = dict[int, tuple[int, int]]  # of each Kafka partition: the first offset, and the one behind the last
 # An event that is in one of the first is not to be in the second of a pair.
-_STAYS_AND_GOES = (("enriched", "unmatched"), ("enriched", "shed"), ("unmatched", "shed"))
+_STAYS_AND_GOES = (
+    ("enriched", "unmatched"), ("enriched", "rejected"), ("unmatched", "rejected"),
+    ("enriched", "shed"), ("unmatched", "shed"), ("rejected", "shed"),
+)  # fmt: skip
 _PROGRESS = """
     INSERT INTO progress (pipeline, source, kafka_partition, first_offset, next_offset) VALUES (%s, %s, %s, %s, %s)
     ON DUPLICATE KEY UPDATE first_offset = LEAST(first_offset, VALUES(first_offset)),
@@ -100,8 +103,8 @@ class Landing:
     def settle(self, spans: Spans) -> None:
         """Leave each event in one table only.
 
-        An event that is met again, in a batch that is done again or taken back, may meet newer master data, or more
-        time: what is enriched once stays so, and what has landed waits no more.
+        An event that is met again, in a batch that is done again or taken back, may meet newer master data, other
+        fields, or more time: what is enriched once stays so, and what has landed waits no more.
         """
         name = self._pipeline.name
         with self._counts.timed("load"), self._connection.cursor() as cursor:

@@ -16,12 +16,16 @@ Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 # What both SQL and Arrow can compute: names, numbers, + - * / and brackets.
 Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
 FieldType = Literal["int64", "uint32", "float64", "string", "uuid", "timestamp"]
+NOT_NUMBERS = {"string", "uuid", "timestamp"}
 # By their papers' names; spark_apps/joiner.py says which class each is.
 JoinName = Literal[
     "chybridjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin",
     "cmeshjoin", "meshjoin", "r_meshjoin", "ordered_meshjoin", "cinlj", "inlj",
 ]  # fmt: skip
 LEAST_MEMORY_MB = 8
+MOST_FIELDS = 63  # a bit each, in 64
+LONGEST_NAME = 54  # a table's name has 64 characters, _unmatched included
+POSITION = {"source", "kafka_partition", "kafka_offset"}  # columns that every table of a pipeline has
 
 
 class PipelineError(Exception):
@@ -37,7 +41,7 @@ class Source(_Section):
 
     topic: Topic
     partitions: Annotated[int, Field(ge=1, le=1000)]
-    fields: Annotated[dict[Identifier, FieldType], Field(min_length=1)]
+    fields: Annotated[dict[Identifier, FieldType], Field(min_length=1, max_length=MOST_FIELDS)]
 
 
 class Master(_Section):
@@ -61,13 +65,29 @@ class Enriched(_Section):
 class Pipeline(_Section):
     """One pipeline's file."""
 
-    name: Identifier
+    name: Annotated[Identifier, Field(max_length=LONGEST_NAME)]
     memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB)]
     join: JoinName = "chybridjoin"
     batch_seconds: Annotated[float, Field(ge=0.1, le=3600)] | None = None
     source: Source
     master: Master
     enriched: Enriched
+
+    @model_validator(mode="after")
+    def _names_do_not_clash(self) -> Self:
+        fields = self.source.fields
+        if reserved := POSITION & {*fields, *self.master.columns}:
+            raise ValueError(f"source.fields and master.columns must not be {sorted(POSITION)}, got {sorted(reserved)}")
+        if self.name == self.master.table:
+            raise ValueError(f"name is the analysts' view and must not be master.table, got {self.name!r}")
+        if self.enriched.topic == self.source.topic:
+            raise ValueError(f"enriched.topic must not be source.topic, got {self.enriched.topic!r}")
+        for where, names in (("master.columns", self.master.columns), ("enriched.columns", self.enriched.columns)):
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"{where} must have each name once, got {twice} more than once")
+        if taken := [name for name in self.enriched.computed if name in {*fields, *self.master.columns}]:
+            raise ValueError(f"enriched.computed must have names of its own, got {taken}")
+        return self
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -81,10 +101,15 @@ class Pipeline(_Section):
         known = {*fields, *self.master.columns}
         if unknown := [name for name in self.enriched.columns if name not in known]:
             raise ValueError(f"enriched.columns must be of source.fields or master.columns, got {unknown}")
-        if self.enriched.described_by not in self.enriched.columns:
-            raise ValueError(f"enriched.described_by must be of enriched.columns, got {self.enriched.described_by!r}")
+        describing = [name for name in self.enriched.columns if name in {*self.master.key, *self.master.columns}]
+        if self.enriched.described_by not in describing:
+            raise ValueError(
+                f"enriched.described_by must be of enriched.columns and of the master table: one of {describing}, "
+                f"got {self.enriched.described_by!r}"
+            )
+        numbers = [name for name in self.enriched.columns if fields.get(name, "a column's") not in NOT_NUMBERS]
         for name, expression in self.enriched.computed.items():
-            check_expression(expression, self.enriched.columns, f"enriched.computed.{name}")
+            check_expression(expression, numbers, f"enriched.computed.{name}")
         return self
 
 
@@ -96,7 +121,7 @@ def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
         there = ", ".join(sorted(path.stem for path in file.parent.glob("*.toml")))
         raise PipelineError(f"pipeline {name!r}: there is no {shown}; there are: {there}")
     try:
-        return Pipeline.model_validate(tomllib.loads(file.read_text()))
+        pipeline = Pipeline.model_validate(tomllib.loads(file.read_text()))
     except tomllib.TOMLDecodeError as error:
         raise PipelineError(f"{shown} is not TOML: {error}") from error
     except ValidationError as error:
@@ -107,3 +132,6 @@ def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
             for problem in error.errors()
         )
         raise PipelineError(f"{shown}: {'; '.join(problems)}") from error
+    if pipeline.name != name:
+        raise PipelineError(f"{shown}: name must be the file's, {name!r}, got {pipeline.name!r}")
+    return pipeline

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from services.warehouse import Login
     from spark_apps.pipeline import Pipeline
 
-_NAME, _OF_THE_FACT = re.compile(r"[a-z]\w*"), r"e.\g<0>"
+_NAME, _OF_THE_FACT = re.compile(r"[a-z]\w*"), r"e.`\g<0>`"
 POSITION = ("source", "kafka_partition", "kafka_offset")
 _POSITION_COLUMNS = """
     source SMALLINT UNSIGNED NOT NULL,
@@ -35,12 +35,12 @@ def create_tables(owner: Login, pipeline: Pipeline) -> None:
     """Make the pipeline's tables that are missing, with the loader's rights on them, and the analysts' view anew."""
     with connect(owner) as connection, connection.cursor() as cursor:
         for table, columns in _definitions(cursor, pipeline).items():
-            body = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+            body = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
             cursor.execute(
                 f"CREATE TABLE IF NOT EXISTS {table} ({_POSITION_COLUMNS} {body}, PRIMARY KEY ({', '.join(POSITION)}))"
             )
             cursor.execute(f"GRANT SELECT, INSERT, UPDATE ON {table} TO loader@'%'")
-        for kind in ("unmatched", "shed"):
+        for kind in ("unmatched", "rejected", "shed"):
             cursor.execute(f"GRANT DELETE ON {pipeline.name}_{kind} TO loader@'%'")
         cursor.execute(f"GRANT SELECT ON {pipeline.master.table} TO loader@'%'")
         cursor.execute(_view(cursor, pipeline))
@@ -53,14 +53,15 @@ def check_tables(loader: Login, pipeline: Pipeline) -> str:
         A column that events get from the master data and that is never null there: where it is, nothing matched.
 
     Raises:
-        TableError: a table or a column is missing, or every one of the columns may be null.
+        TableError: a table or a column is missing or of another type, or every one of the columns may be null.
     """
     with connect(loader) as connection, connection.cursor() as cursor:
         for table, columns in _definitions(cursor, pipeline).items():
             present = _columns(cursor, table)
-            missing = [name for name in columns if name not in present]
-            if missing:
-                lack = f"lacks {', '.join(missing)}" if present else "is not there"
+            wrong = [name for name, kind in columns.items() if _plain(present.get(name, "")) != _plain(kind)]
+            if wrong:
+                asked = ", ".join(f"{name} {_plain(columns[name])}" for name in wrong)
+                lack = f"must have {asked}, has not" if present else "is not there"
                 raise TableError(
                     f"pipeline {pipeline.name!r}: table {table!r} {lack}. The Dag prepare_warehouse makes tables; one "
                     "that was made for an older version of the pipeline's file must be altered or renamed by hand."
@@ -103,6 +104,11 @@ def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]
     }
 
 
+def _plain(kind: str) -> str:
+    """Return a column's type as far as values depend on it: without keys, NOT NULL and the display width of numbers."""
+    return re.sub(r"(?<=int)\(\d+\)", "", re.sub(r" not null.*|, key.*", "", kind.lower())).strip()
+
+
 def _columns(cursor: Cursor, table: str) -> dict[str, str]:
     cursor.execute(
         "SELECT column_name, column_type FROM information_schema.columns "
@@ -115,17 +121,18 @@ def _columns(cursor: Cursor, table: str) -> dict[str, str]:
 def _view(cursor: Cursor, pipeline: Pipeline) -> str:
     """Return the view that has the facts, what is computed from them, and the master row's other columns.
 
-    Facts are narrow: names and the like stay in the master table until somebody asks for them.
+    Facts are narrow: names and the like stay in the master table until somebody asks for them. A fact whose master row
+    has been deleted since stays, without them.
     """
     facts = pipeline.enriched.columns
     taken = {*facts, *pipeline.enriched.computed, pipeline.master.changed}
-    described = [f"m.{name}" for name in _columns(cursor, pipeline.master.table) if name not in taken]
+    described = [f"m.`{name}`" for name in _columns(cursor, pipeline.master.table) if name not in taken]
     computed = [
-        f"{_NAME.sub(_OF_THE_FACT, expression)} AS {name}" for name, expression in pipeline.enriched.computed.items()
+        f"{_NAME.sub(_OF_THE_FACT, expression)} AS `{name}`" for name, expression in pipeline.enriched.computed.items()
     ]
-    columns = ", ".join([*(f"e.{name}" for name in facts), *computed, *described])
+    columns = ", ".join([*(f"e.`{name}`" for name in facts), *computed, *described])
     by = pipeline.enriched.described_by
     return (
         f"CREATE OR REPLACE SQL SECURITY INVOKER VIEW {pipeline.name} AS SELECT {columns} "  # noqa: S608  # identifiers
-        f"FROM {pipeline.name}_enriched AS e JOIN {pipeline.master.table} AS m ON m.{by} = e.{by}"
+        f"FROM {pipeline.name}_enriched AS e LEFT JOIN {pipeline.master.table} AS m ON m.`{by}` = e.`{by}`"
     )

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PHASES = ("source", "read", "join", "load", "messages")
-# How the reasons begin that are not about one of the pipeline's fields (spark_apps/events.py).
-_GENERAL = ("no value", "an empty value", "not UTF-8", "not JSON", "not JSON that we read", "not a JSON object")
 _MILLISECONDS = pa.timestamp("ms", "UTC")
 
 
@@ -161,8 +159,6 @@ class AddCounts(AccumulatorParam[TaskCounts]):
 
 
 def kind_of(reason: str, known_fields: Collection[str]) -> str:
-    """Shorten a reason to one of few kinds: without the value, and without a name that only the event has."""
+    """Shorten a reason to one of few kinds: without the value."""
     about = reason.partition(":")[0]
-    if about in known_fields:
-        return reason.partition(", got ")[0]
-    return about if about in _GENERAL else "another field there twice"
+    return reason.partition(", got ")[0] if about in known_fields else about

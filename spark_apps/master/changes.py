@@ -73,11 +73,14 @@ def read_changes(connection: Connection, master: Master, after: int) -> Changes:
     newest = newest_position(connection, master)
     _check_log_reaches(connection, master, after)
     columns = [name for name in master.columns if name not in master.key]
-    same = " AND ".join(f"r.`{name}` = c.`{name}`" for name in master.key)
+    # Keys are the same when their bytes are: the stream joins by bytes, whatever the column's collation says.
+    exact = ", ".join(f"BINARY `{name}` AS `{name}_bytes`" for name in master.key)
+    same = " AND ".join(f"r.`{name}` = c.`{name}` AND BINARY r.`{name}` = c.`{name}_bytes`" for name in master.key)
     found = read_table(
         connection,
         f"SELECT {listed(master.key, 'c')}, {listed(columns, 'r')}, r.`{master.key[0]}` IS NOT NULL AS {PRESENT} "
-        f"FROM (SELECT DISTINCT {listed(master.key)} FROM `{change}` WHERE position > %s AND position <= %s) AS c "
+        f"FROM (SELECT DISTINCT {listed(master.key)}, {exact} FROM `{change}` "
+        "WHERE position > %s AND position <= %s) AS c "
         f"LEFT JOIN `{master.table}` AS r ON {same} "
         f"WHERE {' AND '.join(f'c.`{name}` IS NOT NULL' for name in master.key)}",
         (after, newest),
@@ -126,12 +129,13 @@ def _number(connection: Connection, master: Master) -> tuple[int, int]:
 
 
 def _check_log_reaches(connection: Connection, master: Master, after: int) -> None:
-    _, forgot = _state(connection, master)
-    connection.commit()
-    if after < forgot:
+    """Raise unless it does; what is read next, in the same transaction, is read from the log as it is now."""
+    position, forgot = _state(connection, master)
+    if not forgot <= after <= position:
+        connection.rollback()
         raise ChangesForgottenError(
-            f"changes of `{master.table}` behind position {after} are no longer all in the log, it begins behind "
-            f"{forgot}. Take the newest snapshot and read on from its position."
+            f"changes of `{master.table}` behind position {after} are not all in the log, it reaches from behind "
+            f"{forgot} to {position}. Take the newest snapshot and read on from its position."
         )
 
 

@@ -28,6 +28,8 @@ from spark_apps.master.arrow_rows import read_table
 from spark_apps.master.tables import Names, listed
 
 if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+
     from services.warehouse import Login
     from spark_apps.pipeline import Master
 
@@ -61,7 +63,7 @@ def merge(earlier: Estimate, interval: Estimate, half_life_ms: float, keep: int)
     types = pa.schema([(name, interval.weights.schema.field(name).type) for name in columns])
     counts, history = (each.weights.select(columns).cast(types) for each in (interval, earlier))
     faded = history.set_column(len(keys), WEIGHT, compute.multiply(history[WEIGHT], left))
-    together = pa.concat_tables([counts, faded])
+    together = pa.concat_tables([counts, faded.filter(compute.greater(faded[WEIGHT], 0))])
     summed = together.group_by(keys).aggregate([(WEIGHT, "sum")]).rename_columns([*keys, WEIGHT])
     order = [(WEIGHT, "descending"), *((name, "ascending") for name in keys)]
     return Estimate(interval.until_ms, earlier.total * left + interval.total, summed.sort_by(order).slice(0, keep))
@@ -87,7 +89,6 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
     """
     frequency = Names(master.table).frequency
     keys = listed(master.key, "r")
-    same = " AND ".join(f"r.`{name}` = s.`{name}`" for name in master.key)
     kinds = ", ".join(f"`{name}` {_staged(estimate.weights.schema.field(name).type)}" for name in master.key)
     with connect(loader, local_infile=True) as connection, connection.cursor() as cursor:
         # Without locks on the master table: its writers go on.
@@ -95,11 +96,12 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
         # A table that was just filled looks empty to the optimizer, which then would compare all with all. Each staged
         # key is looked up instead: in the index, or in a hash table where texts of another collation rule it out.
         cursor.execute("SET SESSION join_cache_level = 4")
+        same = " AND ".join(_same(cursor, master.table, name) for name in master.key)
         cursor.execute(f"CREATE TEMPORARY TABLE staged ({kinds}, {WEIGHT} DOUBLE NOT NULL)")
         in_key_order = estimate.weights.sort_by([(name, "ascending") for name in master.key])
         load(connection, "staged", in_key_order)
         cursor.execute(f"DELETE FROM `{frequency}`")
-        stored = cursor.execute(
+        stored = estimate.total and cursor.execute(  # 0: everything has faded away
             f"INSERT INTO `{frequency}` ({listed(master.key)}, access_frequency) "
             f"SELECT {keys}, SUM(s.{WEIGHT}) / %s FROM staged AS s STRAIGHT_JOIN `{master.table}` AS r ON {same} "
             f"GROUP BY {keys}",
@@ -111,6 +113,20 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
             (master.table, estimate.until_ms, estimate.total),
         )
     return int(stored)
+
+
+def _same(cursor: Cursor, table: str, key: str) -> str:
+    """Return the condition that a staged key is a row's: by the row's collation, as its index is, and byte by byte."""
+    cursor.execute(
+        "SELECT collation_name, character_maximum_length FROM information_schema.columns "
+        "WHERE table_schema = DATABASE() AND table_name = %s AND column_name = %s",
+        (table, key),
+    )
+    ((collation, length),) = cursor.fetchall()
+    if collation is None or not collation.startswith("utf8mb4"):
+        return f"r.`{key}` = s.`{key}`"
+    # A key that is cut here is not the same byte by byte.
+    return f"r.`{key}` = LEFT(s.`{key}`, {length}) COLLATE {collation} AND BINARY r.`{key}` = BINARY s.`{key}`"
 
 
 def _staged(kind: pa.DataType) -> str:

@@ -75,6 +75,11 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) ->
         kept = pa.schema([schema.field(name) for name in columns])
         write_page_file(path, kept, counted(batches), master.key, page_rows(kept))
     relation = PageFile(path)
+    if not ranking.least <= rows <= ranking.most:
+        raise SnapshotError(
+            f"the ranked copy of `{master.table}` has {rows} rows, it was made and checked with {ranking.least} to "
+            f"{ranking.most}: another run has replaced it. Run refresh_master_order again."
+        )
     if relation.row_count != rows or not relation.unique:
         raise SnapshotError(
             f"{path.name} has {relation.row_count} of {rows} rows, and its keys are "
@@ -116,6 +121,6 @@ def remove_old(folder: Path) -> list[Snapshot]:
     stay = list(published(folder))
     known = {file for snapshot in stay for file in (snapshot.path, snapshot.manifest)}
     for file in folder.iterdir():
-        if file not in known:
+        if file not in known and file.is_file():
             file.unlink()
     return stay

@@ -78,6 +78,9 @@ REJECTED: dict[bytes | None, str] = {
     reading(taken_at="0999-01-01T00:00:00Z"): "taken_at: must be a time",
     reading(taken_at=0): "taken_at: must be a time",
     reading()[:-1] + b', "wind": 13}': "wind: there twice",
+    reading()[:-1] + b', "celsius": "\\ud800"}': "celsius: there twice",
+    reading(celsius="half").replace(b"half", b"\\ud800"): "celsius: must be a number",
+    b'{"\\ud800": 1, "\\ud800": 2}': "station: missing",
     reading().replace(b'"wind": 12, ', b""): "wind: missing",
 }
 UNMATCHED = [reading(station=None), reading(station="nowhere"), reading(station="STATION 7"), reading(station="")]
@@ -89,6 +92,7 @@ ENRICHED = [
     reading(remark=""),
     reading(remark="😀" * 255),
     reading(colour="red", nested={"a": [{"b": None}]}),
+    reading()[:-1] + b', "colour": 1, "colour": []}',
     reading(padding="x" * MEGABYTES),
     reading(celsius=21),
 ]

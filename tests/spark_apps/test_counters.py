@@ -50,8 +50,7 @@ BAD_KINDS = {
     "an empty value": 1,
     "not a JSON object": 1,
     "not UTF-8": 1,
-    "another field there twice": 1,
-    "event_id: missing": 1,
+    "event_id: missing": 2,
     "quantity: must be a whole number of 0 to 4294967295": 1,
 }
 
@@ -86,7 +85,7 @@ def test_kinds_of_reasons_are_few_whatever_events_say() -> None:
     """A hostile producer cannot make a new label with every event: neither values nor names get in."""
     fields = {"quantity": "uint32"}
     hostile = [json.dumps({"quantity": f"x{i}"}).encode() for i in range(50)]
-    hostile += [f'{{"name{i}": 1, "name{i}": 2}}'.encode() for i in range(50)]
+    hostile += [f'{{"name{i}": 1, "name{i}": []}}'.encode() for i in range(50)]
     hostile += [b'{"quantity": ' + b"[" * i for i in range(50)]
     reader = EventReader(fields, ())
     count = len(hostile)
@@ -95,7 +94,7 @@ def test_kinds_of_reasons_are_few_whatever_events_say() -> None:
     assert len({reason for _, reason in read.rejected}) > 100
     assert {kind_of(reason, fields) for _, reason in read.rejected} == {
         "quantity: must be a whole number of 0 to 4294967295",
-        "another field there twice",
+        "quantity: missing",
         "not JSON",
     }
 

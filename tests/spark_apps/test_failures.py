@@ -5,7 +5,7 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from spark_apps.failures import reason
+from spark_apps.failures import LOST_ADVICE, reason
 
 SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error
 Traceback (most recent call last):
@@ -31,6 +31,10 @@ spark_apps.topics.TopicError: topic 'sales' was deleted and made again.
         (RuntimeError(SPARK), "topic 'sales' was deleted and made again."),
         (RuntimeError("\n one line \n another"), "one line"),
         (RuntimeError(), "RuntimeError"),
+        (
+            RuntimeError("Caused by: org.apache.kafka.Exception: Fetch position 1 is out of range for partition a-0"),
+            f"Fetch position 1 is out of range for partition a-0. {LOST_ADVICE}",
+        ),
     ],
 )
 def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, line: str) -> None:

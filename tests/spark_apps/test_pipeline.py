@@ -12,7 +12,8 @@ from spark_apps.pipeline import PipelineError, load_pipeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-SALES = (ROOT / "pipelines" / "sales.toml").read_text()
+SALES = (ROOT / "pipelines" / "sales.toml").read_text().replace('name = "sales"', 'name = "changed"')
+MANY = "\n".join(f'more_{i} = "int64"' for i in range(60))
 
 
 def written(folder: Path, text: str) -> Path:
@@ -56,7 +57,21 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
             "memory_mb = 64\nbatch_seconds = 0",
             r"batch_seconds: .*greater than or equal to 0\.1, got 0",
         ),
-        ('name = "sales"', "name = sales", r"pipelines/changed\.toml is not TOML"),
+        ('name = "changed"', "name = changed", r"pipelines/changed\.toml is not TOML"),
+        ('name = "changed"', 'name = "sales"', r"name must be the file's, 'changed', got 'sales'"),
+        ('name = "changed"', f'name = "{"x" * 55}"', r"name: .*at most 54 characters"),
+        ('name = "changed"', 'name = "product"', r"must not be master\.table, got 'product'"),
+        ('quantity = "uint32"', 'quantity = "uint32"\nsource = "int64"', r"must not be .*got \['source'\]"),
+        ('quantity = "uint32"', 'quantity = "uint32"\n' + MANY, r"source\.fields: .*at most 63 items"),
+        ('topic = "sales.enriched"', 'topic = "sales"', r"enriched\.topic must not be source\.topic, got 'sales'"),
+        ('"price_cents"]\nch', '"price_cents", "price_cents"]\nch', r"master\.columns must .*\['price_cents'\] more"),
+        ('"store_id", "qu', '"store_id", "store_id", "qu', r"enriched\.columns must .*\['store_id'\] more"),
+        ('described_by = "product_key"', 'described_by = "store_id"', r"one of \['product_key', .*got 'store_id'"),
+        ('price = "price', 'sold_at = "price', r"enriched\.computed must have names of its own, got \['sold_at'\]"),
+        ('"price_cents / 100"', '"5 + 1"', r"enriched\.computed\.price must be arithmetic .*got '5 \+ 1'"),
+        ('"price_cents / 100"', '"price_cents * 1e3"', r"must be arithmetic .*got 'price_cents \* 1e3'"),
+        ('"price_cents / 100"', '"price_cents * 1_000"', r"must be arithmetic .*got 'price_cents \* 1_000'"),
+        ('"price_cents / 100"', '"event_id * 2"', r"on product_key, .*got 'event_id \* 2'"),
     ],
 )
 def test_a_wrong_field_is_named_with_its_rule_and_value(tmp_path: Path, old: str, new: str, says: str) -> None:

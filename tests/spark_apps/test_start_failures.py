@@ -42,8 +42,10 @@ class Fit:
 
     def refusal(self, old: str = "", new: str = "", **environment: str) -> str:
         """Start it with a change of its file or of the environment, and return the one line that it says."""
-        (self.folder / "starts.toml").write_text(self.text.replace(old, new) if old else self.text)
-        command = [sys.executable, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", "starts"]
+        text = self.text.replace(old, new) if old else self.text
+        name = text.partition('name = "')[2].partition('"')[0]
+        (self.folder / f"{name}.toml").write_text(text)
+        command = [sys.executable, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", name]
         found = ended(command, FRESHET_PIPELINES=str(self.folder), **environment)
         assert not found.stdout
         (line,) = found.stderr.splitlines()
@@ -79,7 +81,8 @@ def fit(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
     ("old", "new", "says"),
     [
         ('topic = "starts"', 'topic = "nowhere"', "topic 'nowhere' is not on 127.0.0.1:"),
-        ('"quantity", "price', '"store_id", "price', "table 'starts_enriched' lacks store_id. The Dag prepare_"),
+        ('"quantity", "price', '"store_id", "price', "'starts_enriched' must have store_id int unsigned, has not. The"),
+        ('quantity = "uint32"', 'quantity = "int64"', "'starts_enriched' must have quantity bigint, has not. The Dag"),
         ('name = "starts"', 'name = "never_made"', "table 'never_made_enriched' is not there. The Dag prepare_"),
         ('table = "product"', 'table = "goods"', "master table 'goods' is not there. Correct [master]."),
         ('"price_cents"]\nchanged', '"price_cents", "colour"]\nchanged', "'product' lacks colour. Correct [master]."),

@@ -49,11 +49,17 @@ def pipeline(key: list[str]) -> Pipeline:
     )
 
 
+@pytest.fixture(params=["utf8mb4_bin", "utf8mb4_uca1400_ai_ci", "latin1_swedish_ci"])
+def collation(request: pytest.FixtureRequest) -> str:
+    """How the table's texts compare: as in Freshet's own schema, as by the server's default, in old tables."""
+    return str(request.param)
+
+
 @pytest.fixture(params=[["sku"], ["sku", "region"]], ids=["string key", "two key columns"])
-def articles(empty: Warehouse, request: pytest.FixtureRequest) -> Warehouse:
+def articles(empty: Warehouse, collation: str, request: pytest.FixtureRequest) -> Warehouse:
     """The second pipeline's table, prepared and filled."""
     warehouse = Warehouse(empty.login, pipeline(request.param).master)
-    warehouse.run(ARTICLES)
+    warehouse.run(f"{ARTICLES} COLLATE {collation}")
     prepare(warehouse.login, warehouse.master)
     with connect(warehouse.login) as connection, connection.cursor() as cursor:
         cursor.executemany(
@@ -69,8 +75,9 @@ def test_another_table_is_estimated_ranked_checked_published_and_followed(articl
     key = articles.master.key
     wanted = [ROWS[4], ROWS[3]]
     # The stream asks for keys that no row has, too long for the column or all but equal to one that is there.
-    asked = [*(row[0] for row in wanted), "x" * 500, "absent"]
-    table = pa.table({"sku": asked, "region": ["NZ"] * 4, "weight": [4.0, 3.0, 2.0, 1.0]}).select([*key, "weight"])
+    asked = [*(row[0] for row in wanted), "x" * 500, "absent", "null", "ÜNÏ-5"]
+    weights = [4.0, 3.0, 2.0, 1.0, 9.0, 9.0]
+    table = pa.table({"sku": asked, "region": ["NZ"] * 6, "weight": weights}).select([*key, "weight"])
     assert store_estimate(articles.login, articles.master, Estimate(1, 10.0, table)) == 2
     known = load_estimate(articles.login, articles.master).weights.sort_by([("weight", "descending")])
     assert known["sku"].to_pylist() == [row[0] for row in wanted]
@@ -93,3 +100,17 @@ def test_another_table_is_estimated_ranked_checked_published_and_followed(articl
     assert changes.rows.to_pylist() == [{name: (by_sku["A-1"] | {"label": None})[name] for name in names}]
     assert changes.deleted["sku"].to_pylist() == ["NULL"]
     assert changes.rows.schema.types == relation.schema.types
+
+
+def test_keys_that_only_their_bytes_tell_apart_are_two_keys(articles: Warehouse) -> None:
+    """The stream joins by bytes: whatever the collation calls equal, the old key is gone and the new one is there."""
+    with connect(articles.login) as connection:
+        before = read_changes(connection, articles.master, 0).position
+        articles.run(
+            "UPDATE article SET sku = 'a-1' WHERE sku = 'A-1'",
+            "DELETE FROM article WHERE sku = 'B 2'",
+            "INSERT INTO article (sku, region) VALUES ('b 2', 'NZ')",
+        )
+        changes = read_changes(connection, articles.master, before)
+    assert sorted(changes.rows["sku"].to_pylist()) == ["a-1", "b 2"]
+    assert sorted(changes.deleted["sku"].to_pylist()) == ["A-1", "B 2"]

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.warehouse import connect
+from spark_apps.master import changes
 from spark_apps.master.changes import ChangesForgottenError, forget, newest_position, read_changes
 from spark_apps.master.tables import MasterTableError
 from tests.spark_apps.master.conftest import ROWS
 
 if TYPE_CHECKING:
+    from services.warehouse import Connection
     from spark_apps.master.changes import Changes
+    from spark_apps.pipeline import Master
     from tests.spark_apps.master.conftest import Warehouse
 
 pytestmark = pytest.mark.integration
@@ -33,14 +36,14 @@ def read(warehouse: Warehouse, after: int) -> Changes:
         return read_changes(connection, warehouse.master, after)
 
 
-def prices(changes: Changes) -> dict[int, int]:
+def prices(found: Changes) -> dict[int, int]:
     """The changed rows' prices by key."""
-    return {row["product_id"]: row["price_cents"] for row in changes.rows.to_pylist()}
+    return {row["product_id"]: row["price_cents"] for row in found.rows.to_pylist()}
 
 
-def gone(changes: Changes) -> list[int]:
+def gone(found: Changes) -> list[int]:
     """The deleted rows' keys."""
-    return sorted(changes.deleted["product_id"].to_pylist())
+    return sorted(found.deleted["product_id"].to_pylist())
 
 
 def test_updates_inserts_and_deletes_are_read_once_as_the_rows_are_now(products: Warehouse) -> None:
@@ -160,6 +163,24 @@ def test_changes_that_were_forgotten_are_an_error_for_who_has_not_read_them(prod
     assert prices(read(products, position)) == {4: 2}
     with pytest.raises(ChangesForgottenError, match=f"behind position {position - 1} .* Take the newest snapshot"):
         read(products, position - 1)
+    with pytest.raises(ChangesForgottenError, match=f"behind position {position + 9} .* to {position + 1}"):
+        read(products, position + 9)  # of a log that was there before this one
+
+
+def test_changes_that_are_forgotten_while_they_are_read_are_still_read(
+    products: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the log has when it is looked at is what is read from it."""
+    products.run("UPDATE product SET price_cents = 1 WHERE product_id = 3")
+    look = changes._check_log_reaches  # noqa: SLF001  # the moment between the look and the read
+
+    def then_forget(connection: Connection, master: Master, after: int) -> None:
+        look(connection, master, after)
+        with connect(products.login) as other:
+            forget(other, master, after + 1)
+
+    monkeypatch.setattr(changes, "_check_log_reaches", then_forget)
+    assert prices(read(products, 0)) == {3: 1}
 
 
 def test_a_table_whose_changes_are_not_logged_is_an_error(empty: Warehouse) -> None:

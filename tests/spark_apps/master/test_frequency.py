@@ -64,6 +64,17 @@ def test_an_event_counts_half_after_the_half_life_and_never_more_than_once() -> 
 
 
 @pytest.mark.integration
+def test_an_estimate_that_has_faded_away_is_an_empty_one(products: Warehouse) -> None:
+    """After weeks without an event; and it is a good beginning for the next."""
+    table = pa.table({"product_id": pa.array([5], pa.int64()), "weight": [1.0]})
+    nothing = Estimate(int(2000 * HALF_LIFE), 0.0, table.slice(0, 0))
+    faded = merge(Estimate(0, 1.0, table), nothing, HALF_LIFE, 10)
+    assert (faded.total, faded.weights.num_rows) == (0.0, 0)
+    assert store_estimate(products.login, products.master, faded) == 0
+    assert load_estimate(products.login, products.master).weights.num_rows == 0
+
+
+@pytest.mark.integration
 def test_an_estimate_is_read_as_it_was_stored_and_replaces_the_one_before(products: Warehouse) -> None:
     """Keys that no master row has are left out; their weight stays in the total."""
     for keys, weights, stored in (([5, 9, 10**15, -3], [6.0, 2.0, 1.0, 1.0], {5: 6.0, 9: 2.0}), ([7], [2.5], {7: 2.5})):

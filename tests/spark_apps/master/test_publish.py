@@ -53,6 +53,19 @@ def files(folder: Path) -> set[str]:
     return {file.name for file in folder.iterdir()}
 
 
+def test_a_copy_that_another_run_has_replaced_is_not_published(products: Warehouse, tmp_path: Path) -> None:
+    """What is published is what was checked."""
+    refreshed(products, tmp_path)
+    checked = build_ranking(products.login, products.master)
+    products.run("DELETE FROM product WHERE product_id > 10")
+    build_ranking(products.login, products.master)
+    with pytest.raises(SnapshotError, match=f"has 10 rows, it was made and checked with {ROWS} to {ROWS}: another"):
+        publish(products.login, products.master, checked, tmp_path)
+    newest = current(tmp_path)
+    assert newest is not None
+    assert newest.version == 1
+
+
 def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_of_them() -> None:
     """What a page costs at all is shared by many rows, and no page of numbers grows beyond its share of memory."""
     narrow = pa.schema([("key", pa.int64()), ("price", pa.uint32()), ("sold", pa.bool_())])
