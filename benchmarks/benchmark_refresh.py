@@ -58,7 +58,7 @@ def main() -> None:
             loaded = alone(load, products)
             prepare(login("owner"), pipeline().master)
             store_estimate(login("loader"), pipeline().master, estimate(products))
-            ranked, written = alone(rank), alone(snapshot)
+            ranked, written = alone(rank), alone(snapshot, products)
             times = " | ".join(f"{each.seconds:.1f} s" for each in (loaded, ranked, written))
             print(f"| {products:,} | {times} | {written.megabytes:.0f} MB |", flush=True)
 
@@ -115,9 +115,9 @@ def rank() -> None:
     build_ranking(login("owner"), pipeline().master)
 
 
-def snapshot() -> None:
+def snapshot(products: int) -> None:
     """The second half, but for the change of hands."""
-    nowhere = Ranking(0, 0, 0)
+    nowhere = Ranking(0, products, products)
     write_pages(login("owner"), pipeline().master, nowhere, settings().state / "snapshots" / "measured")
 
 
