@@ -25,7 +25,7 @@ JoinName = Literal[
 LEAST_MEMORY_MB = 8
 MOST_FIELDS = 63  # a bit each, in 64
 LONGEST_NAME = 54  # a table's name has 64 characters, _unmatched included
-POSITION = {"source", "kafka_partition", "kafka_offset"}  # columns that every table of a pipeline has
+POSITION = ("source", "kafka_partition", "kafka_offset")  # the primary key of every table of a pipeline
 
 
 class PipelineError(Exception):
@@ -76,8 +76,8 @@ class Pipeline(_Section):
     @model_validator(mode="after")
     def _names_do_not_clash(self) -> Self:
         fields = self.source.fields
-        if reserved := POSITION & {*fields, *self.master.columns}:
-            raise ValueError(f"source.fields and master.columns must not be {sorted(POSITION)}, got {sorted(reserved)}")
+        if reserved := [name for name in POSITION if name in {*fields, *self.master.columns}]:
+            raise ValueError(f"source.fields and master.columns must not be {POSITION}, got {reserved}")
         if self.name == self.master.table:
             raise ValueError(f"name is the analysts' view and must not be master.table, got {self.name!r}")
         if self.enriched.topic == self.source.topic:
@@ -107,7 +107,7 @@ class Pipeline(_Section):
                 f"enriched.described_by must be of enriched.columns and of the master table: one of {describing}, "
                 f"got {self.enriched.described_by!r}"
             )
-        numbers = [name for name in self.enriched.columns if fields.get(name, "a column's") not in NOT_NUMBERS]
+        numbers = [name for name in self.enriched.columns if fields.get(name) not in NOT_NUMBERS]
         for name, expression in self.enriched.computed.items():
             check_expression(expression, numbers, f"enriched.computed.{name}")
         return self

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from services.warehouse import connect
 from spark_apps.fields import KINDS
+from spark_apps.pipeline import POSITION
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
 
 _NAME, _OF_THE_FACT = re.compile(r"[a-z]\w*"), r"e.`\g<0>`"
-POSITION = ("source", "kafka_partition", "kafka_offset")
 _POSITION_COLUMNS = """
     source SMALLINT UNSIGNED NOT NULL,
     kafka_partition SMALLINT UNSIGNED NOT NULL,

@@ -179,6 +179,18 @@ def test_the_view_and_the_enriched_topic_have_what_is_computed(application: Appl
         assert event["fahrenheit"] == pytest.approx(event["celsius"] * 9 / 5 + 32)
 
 
+def test_the_view_keeps_facts_whose_master_row_is_gone(application: Application) -> None:
+    """Without what would describe them."""
+    count = "SELECT COUNT(*) FROM readings"
+    ((facts,),) = application.rows(count)
+    assert facts
+    with connect(login("owner", application.running)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {application.pipeline.master.table}")
+        cursor.execute(count)
+        assert cursor.fetchall() == ((facts,),)
+        connection.rollback()
+
+
 def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(application: Application) -> None:
     """It does the batch that it has begun, one more at most, and leaves the rest for its next start."""
     enough = threading.Event()

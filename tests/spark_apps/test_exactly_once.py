@@ -214,6 +214,7 @@ def test_a_service_is_away_for_half_a_minute_and_comes_back(application: Applica
     complaints = re.findall(r"enrich_stream: (.+?) It goes on in (\d+) s", application.printed()[before:])
     assert any(says in line for line, _ in complaints), complaints
     pauses = [int(pause) for _, pause in complaints]
+    assert pauses[0] == 1
     assert pauses == sorted(pauses)
     assert len(set(pauses)) > 1
 

@@ -23,7 +23,7 @@ from spark_apps.pipeline import load_pipeline
 from spark_apps.semistream.relation.page_file_writer import write_page_file
 from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics, source_of
-from tests.spark_apps.application import PIPELINES
+from tests.spark_apps.application import PIPELINES, sale
 from tests.spark_apps.flood import KINDS, PRODUCTS, SlowPageFile, Stream
 
 if TYPE_CHECKING:
@@ -92,6 +92,20 @@ def test_a_flood_is_shed_and_lands_later(stream: Stream, monkeypatch: pytest.Mon
     stream.take_all_back()
     stream.assert_all_landed()
     assert set(stream.messages.values()) == {1}
+
+
+def test_an_event_that_can_be_read_later_moves_and_one_that_cannot_any_more_stays(stream: Stream) -> None:
+    """As when the pipeline's fields are changed, and a batch is done again: each event is in one table."""
+    offsets = stream.arrive(0, 200)
+    stream.run(0, offsets)
+    stream.take_all_back()
+    assert stream.positions("rejected") == {(0, 7), (0, 107)}
+    stream.sent[0][7], stream.sent[0][8] = sale(7), b"garbage"
+    stream.run(0, offsets)
+    stream.take_all_back()
+    stream.assert_accounted()
+    assert stream.positions("rejected") == {(0, 107)}
+    assert {(0, 7), (0, 8)} <= stream.positions("enriched")
 
 
 def test_what_is_taken_back_has_a_limit_of_time_too(stream: Stream) -> None:

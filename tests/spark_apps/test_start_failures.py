@@ -12,7 +12,9 @@ import pytest
 
 from services.ports import free_ports
 from services.settings import ROOT
+from services.waiting import wait_until
 from services.warehouse import login
+from spark_apps.control import is_running
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
@@ -110,6 +112,20 @@ def test_a_service_that_does_not_let_us_in(fit: Fit, variable: str, says: str) -
     assert says.format(port) in line
     assert "orrect FRESHET_" in line
     assert "PASSWORD" not in variable or str(port) not in line
+
+
+def test_a_stop_while_spark_starts_is_a_stop(fit: Fit, migrated: Settings) -> None:
+    """It ends well and says so, before the first batch."""
+    (fit.folder / "starts.toml").write_text(fit.text)
+    command = [sys.executable, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", "starts"]
+    everything = {**os.environ, "PYTHONPATH": str(ROOT), "FRESHET_PIPELINES": str(fit.folder)}
+    with subprocess.Popen(command, env=everything, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        loader = login("loader", migrated)
+        wait_until(lambda: None if is_running(loader, "starts") else "no", what="the lease", seconds=SECONDS)
+        run.terminate()
+        written, errors = run.communicate(timeout=SECONDS)
+    assert run.returncode == 0, errors
+    assert written == "enrich_stream: stopped as asked, between two batches\n"
 
 
 def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:
