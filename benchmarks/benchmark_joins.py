@@ -101,6 +101,7 @@ def main() -> None:
             return master.join(table, "id", "key", join_type="inner", use_threads=False)
 
         for warming in joins.values():
+            warming.preload()
             for turn in range(WARMING):
                 feed(warming, turn)
         grown = anonymous_memory() - before

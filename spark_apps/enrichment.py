@@ -14,9 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
 from spark_apps import shedding
 from spark_apps.bulk_load import loading
 from spark_apps.events import POSITION, EventReader
@@ -24,20 +21,20 @@ from spark_apps.joiner import borrowed_join
 from spark_apps.landing import Landing, Spans, widen
 from spark_apps.semistream.joins import TimedCHybridJoin
 from spark_apps.task_counts import Arrivals, TaskCounts
+from spark_apps.task_join import TaskJoin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
+    import pyarrow as pa
+
     from services.warehouse import Connection
     from spark_apps.pipeline import Pipeline
-    from spark_apps.semistream.joins.semi_stream_join import SemiStreamJoin
     from spark_apps.topics import Source
 
-ROWS_A_LOAD = 50_000
 UNLIMITED_TAKES_SECONDS = 1.0  # for events that were shed when their pipeline still had a limit
-_OFFSET_BITS = 48  # no topic gets that far
 LEAST_SHARE = 0.1  # of a batch's time: with less left no segment is taken
 
 
@@ -68,12 +65,13 @@ class Enricher:
         counts = TaskCounts()
         reader = EventReader(self.pipeline.source.fields, self.pipeline.master.key)
         with borrowed_join(self.pipeline, reader.schema, self.snapshot) as join, counts.of_join(join):
+            task_join = TaskJoin(join, reader.schema, counts)
             began = time.monotonic()
             limit = self.pipeline.batch_seconds
-            yield from self._enrich(batches, reader, _Work(join, counts, began + (limit or math.inf)))
+            yield from self._enrich(batches, reader, _Work(task_join, counts, began + (limit or math.inf)))
             if self.job is not None:
                 since = began if counts.events else time.monotonic()
-                work = _Work(join, counts, since + (limit or UNLIMITED_TAKES_SECONDS))
+                work = _Work(task_join, counts, since + (limit or UNLIMITED_TAKES_SECONDS))
                 while work.seconds_left > LEAST_SHARE * (work.deadline - since):
                     if not (yield from self._take_back(self.job, work)):
                         break
@@ -100,7 +98,7 @@ class Enricher:
             loading() as connection,
             self._landing(connection, self.source.number, work, lambda: arrivals.first) as landing,
         ):
-            for rows in work.joined(readable()):
+            for rows in work.join.joined(readable()):
                 for message in landing.land(rows):
                     self.source.check()  # a message cannot be taken back
                     yield message
@@ -115,13 +113,13 @@ class Enricher:
         """Land the events of a segment as far as there is time for them, and tell whether there was a segment."""
         spans: Spans = {}
         with loading() as connection:
-            segment = shedding.take(connection, self.pipeline.name, work.join.stream, job)
+            segment = shedding.take(connection, self.pipeline.name, work.join.schema, job)
             if segment is None:
                 return False
-            events = segment.read(self.sheds, work.join.stream)
+            events = segment.read(self.sheds, work.join.schema).sort_by([(name, "ascending") for name in POSITION])
             widen(spans, events["kafka_partition"], events["kafka_offset"])
             with self._landing(connection, segment.source, work, lambda: segment.oldest_at) as landing:
-                for rows in work.joined([events]):
+                for rows in work.join.joined([events]):
                     yield from landing.land(rows)
                 landing.settle(spans)
                 with work.counts.timed("load"):
@@ -140,9 +138,9 @@ class Enricher:
         def register(file: str, events: pa.RecordBatch) -> None:
             landing.put_off(file, events, oldest())
 
-        with shedding.TaskShedder(self.sheds, work.join.stream, register) as shedder:
-            if isinstance(work.join, TimedCHybridJoin):
-                work.join.limit(work.deadline, shedder.shed)
+        with shedding.TaskShedder(self.sheds, work.join.schema, work.join.events_of, register) as shedder:
+            if isinstance(work.join.join, TimedCHybridJoin):
+                work.join.join.limit(work.deadline, shedder.shed)
             yield landing
 
 
@@ -150,7 +148,7 @@ class Enricher:
 class _Work:
     """What a task works with: its join, what it counts, and the time up to which it reads pages."""
 
-    join: SemiStreamJoin
+    join: TaskJoin
     counts: TaskCounts
     deadline: float
 
@@ -158,31 +156,3 @@ class _Work:
     def seconds_left(self) -> float:
         """How far the deadline is."""
         return self.deadline - time.monotonic()
-
-    def joined(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Join events until none waits, in tables for one load each."""
-        return _in_order(self._join(events))
-
-    def _join(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in events:
-            with self.counts.timed("join"):
-                rows = self.join.feed(batch)
-            yield from rows
-        with self.counts.timed("join"):
-            rows = self.join.finish()
-        yield from rows
-
-
-def _in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Give a task's rows in the order of the stream, so many for each load.
-
-    A join gives tuples that waited after those that came later. The tables are clustered by position: rows that come in
-    that order are appended, others split pages that are full, at twice the cost.
-    """
-    held = list(batches)
-    if held:
-        rows = pa.Table.from_batches(held)
-        partition, offset = (rows[name].to_numpy().astype(np.int64) for name in POSITION)
-        in_order = np.argsort(partition << _OFFSET_BITS | offset, kind="stable")  # of runs in order: quick
-        rows = rows.take(pa.array(in_order))
-        yield from (rows.slice(first, ROWS_A_LOAD) for first in range(0, rows.num_rows, ROWS_A_LOAD))

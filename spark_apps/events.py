@@ -63,9 +63,10 @@ class EventReader:
         plain, columns = self._scan(values)
         where = pa.array(plain)
         arrays = [partitions.filter(where), offsets.filter(where), *columns]
-        events = [pa.RecordBatch.from_arrays(arrays, schema=self.schema)]
+        events = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         rejected: list[tuple[int, str]] = []
         rows: list[dict[str, Any]] = []
+        places: list[int] = []
         for place in np.flatnonzero(~plain).tolist():
             try:
                 row = self._read_carefully(values[place].as_py())
@@ -73,9 +74,12 @@ class EventReader:
                 rejected.append((place, _written(problem)))
             else:
                 rows.append({POSITION[0]: partitions[place].as_py(), POSITION[1]: offsets[place].as_py(), **row})
+                places.append(place)
         if rows:
-            events.append(pa.RecordBatch.from_pylist(rows, self.schema))
-        return Read(pa.concat_batches(events), rejected)
+            together = pa.concat_batches([events, pa.RecordBatch.from_pylist(rows, self.schema)])
+            order = np.argsort(np.concatenate([np.flatnonzero(plain), places]), kind="stable")
+            return Read(together.take(pa.array(order)), rejected)
+        return Read(events, rejected)
 
     def _scan(self, values: pa.Array) -> tuple[np.ndarray, list[pa.Array]]:
         """Read the plain events of a batch: which they are, and their columns."""

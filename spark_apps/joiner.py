@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from spark_apps.events import EventReader
 from spark_apps.semistream import joins
 from spark_apps.semistream.relation.page_file import PageFile
+from spark_apps.task_join import joined_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,7 @@ def _make(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJo
     gc.unfreeze()
     _idle.clear()
     join = _construct(pipeline, events, snapshot)
+    join.preload()  # a snapshot is in the order of frequency
     gc.collect()
     gc.freeze()  # Spark's worker collects garbage after each task: what stays need not be looked through each time
     return join
@@ -82,7 +84,7 @@ def _make(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJo
 def _construct(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJoin:
     return JOINS[pipeline.join](
         PageFile(snapshot),
-        events,
+        joined_part(events, pipeline.master.key),
         on=pipeline.master.key,
         memory=pipeline.memory_mb * _MEGABYTE,
         how="left",

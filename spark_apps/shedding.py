@@ -72,12 +72,20 @@ class TaskShedder:
     Args:
         root: the pipeline's folder.
         schema: the columns of its events.
+        events_of: gives the whole events that tuples of the join stand for.
         register: is told each file and its events when they are on the disk.
     """
 
-    def __init__(self, root: Path, schema: pa.Schema, register: Callable[[str, pa.RecordBatch], None]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        schema: pa.Schema,
+        events_of: Callable[[pa.RecordBatch], pa.RecordBatch],
+        register: Callable[[str, pa.RecordBatch], None],
+    ) -> None:
         self._root = root
         self._schema = schema
+        self._events_of = events_of
         self._register = register
         self._shedder: LoadShedder | None = None
         self._held = ExitStack()
@@ -92,22 +100,30 @@ class TaskShedder:
         """Shed a portion of a join's waiting tuples."""
         if self._shedder is None:
             folder = self._held.enter_context(_own_folder(self._root))
-            self._shedder = LoadShedder(_RegisteredStore(folder, self._schema, self._register))
+            self._shedder = LoadShedder(_EventStore(folder, self._schema, self._events_of, self._register))
         self._shedder.shed_portion(waiting)
 
 
-class _RegisteredStore(ShedStore):
-    """A shed store that tells each file that it has written."""
+class _EventStore(ShedStore):
+    """A shed store of the events that a join's tuples stand for, which tells each file that it has written."""
 
-    def __init__(self, folder: Path, schema: pa.Schema, register: Callable[[str, pa.RecordBatch], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        schema: pa.Schema,
+        events_of: Callable[[pa.RecordBatch], pa.RecordBatch],
+        register: Callable[[str, pa.RecordBatch], None],
+    ) -> None:
         super().__init__(folder, schema)
         self._folder = folder
+        self._events_of = events_of
         self._register = register
 
     def add(self, tuples: pa.RecordBatch) -> None:
-        """Store tuples, then tell."""
-        super().add(tuples)
-        self._register(f"{self._folder.name}/{self.names[-1]}", tuples)
+        """Store the tuples' events, then tell."""
+        events = self._events_of(tuples)
+        super().add(events)
+        self._register(f"{self._folder.name}/{self.names[-1]}", events)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from pyarrow import compute
 from spark_apps import enrich_stream, enrichment
 from spark_apps.semistream.relation.base import Counters
 from spark_apps.semistream.warm_up import warm_up
+from spark_apps.task_join import joined_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,21 +27,26 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
 
 
-PRICE = pa.scalar(2_000, pa.uint32())  # in cents; as many digits as most prices have
+PRICE = 2_000  # in cents; as many digits as most prices have
 
 
 class NoJoin:
     """What a join looks like to the enricher, which counts nothing of it."""
 
-    def __init__(self, stream: pa.Schema) -> None:
-        self.stream = stream
+    def __init__(self, key: list[str], events: pa.Schema) -> None:
+        self.on = key
+        self.stream = joined_part(events, key)
         self.front_stage = SimpleNamespace(hits=0)
         self.relation = SimpleNamespace(counters=Counters())
 
     def feed(self, events: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Give the batch back with the columns that a join would add."""
-        prices = compute.add(events["quantity"], PRICE)
-        return [events.append_column("product_key", events["product_id"]).append_column("price_cents", prices)]
+        prices = compute.add(compute.bit_wise_and(events["product_id"], 1023), PRICE)
+        return [
+            events.append_column("product_key", events["product_id"].cast(pa.uint32())).append_column(
+                "price_cents", prices.cast(pa.uint32())
+            )
+        ]
 
     def finish(self) -> list[pa.RecordBatch]:
         """Nothing waits."""
@@ -48,10 +54,10 @@ class NoJoin:
 
 
 @contextmanager
-def no_join(_pipeline: Pipeline, events: pa.Schema, _snapshot: Path) -> Iterator[NoJoin]:
+def no_join(pipeline: Pipeline, events: pa.Schema, _snapshot: Path) -> Iterator[NoJoin]:
     """Stand in for borrowed_join."""
     warm_up()
-    yield NoJoin(events)
+    yield NoJoin(pipeline.master.key, events)
 
 
 @dataclass(frozen=True)

@@ -73,17 +73,33 @@ class Needs:
 
 
 def split_memory(
-    memory: int, shares: Shares, needs: Needs, relation: Relation, stream: pa.Schema, cached: pa.Schema
+    memory: int,
+    shares: Shares,
+    needs: Needs,
+    relation: Relation,
+    read: pa.Schema,
+    kept: pa.Schema,
+    cached: pa.Schema,
 ) -> MemorySplit:
-    """Divide `memory` bytes, or say what the least would be."""
-    chunk_row = _row_bytes(stream, shares) + StreamBuffer.BYTES_PER_ROW + FrontStage.BYTES_PER_CHUNK_ROW + _PROBE_BYTES
+    """Divide `memory` bytes, or say what the least would be.
+
+    Args:
+        memory: all that there is.
+        shares: how it is divided.
+        needs: what the join asks for.
+        relation: R.
+        read: the stream's columns that the stream buffer holds.
+        kept: those that a waiting tuple has.
+        cached: R's columns that the front stage has.
+    """
+    chunk_row = _row_bytes(read, shares) + StreamBuffer.BYTES_PER_ROW + FrontStage.BYTES_PER_CHUNK_ROW + _PROBE_BYTES
     cache_slot = (
         FrontStage.bytes_per_slot(cached)
         + heap_blocks(cached, shares) * RowStore.bytes_per_block(cached)
         + needs.extra_per_cached
     )
-    waiting_strings = heap_blocks(stream, shares) * RowStore.bytes_per_block(stream)
-    waiting_slot = WaitingTuples.bytes_per_slot(stream) + waiting_strings + needs.extra_per_waiting
+    waiting_strings = heap_blocks(kept, shares) * RowStore.bytes_per_block(kept)
+    waiting_slot = WaitingTuples.bytes_per_slot(kept) + waiting_strings + needs.extra_per_waiting
     page = DiskBuffer.size(relation)
     fixed = _SMALL + page + needs.extra_fixed
     least = (
@@ -104,7 +120,7 @@ def split_memory(
         return _LEAST + int(share * (memory - least)) // size
 
     chunk_rows = min(slots(shares.stream_buffer, chunk_row), _MOST_CHUNK_ROWS)
-    buffer_bytes = chunk_rows * (_row_bytes(stream, shares) + StreamBuffer.BYTES_PER_ROW)
+    buffer_bytes = chunk_rows * (_row_bytes(read, shares) + StreamBuffer.BYTES_PER_ROW)
     cache_slots = slots(shares.front_stage, cache_slot) if needs.front_stage else 0
     absent_slots = slots(shares.absent, FrontStage.BYTES_PER_ABSENT_KEY) if needs.front_stage else 0
     pinned = needs.pinned_pages * max(1, int(shares.front_stage * (memory - least)) // page)
@@ -127,7 +143,7 @@ def split_memory(
         waiting_slots=waiting_slots,
         waiting_blocks=min(
             (rest - waiting_slots * (waiting_slot - waiting_strings)) // (BLOCK + 4),
-            max(waiting_slots * heap_blocks(stream, shares), _LEAST_BLOCKS),
+            max(waiting_slots * heap_blocks(kept, shares), _LEAST_BLOCKS),
         ),
     )
 

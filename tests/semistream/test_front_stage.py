@@ -15,9 +15,14 @@ RECOVERY = 20_000  # tuples within which the hit rate recovers when the hot set 
 STREAM = pa.schema([pa.field("key", pa.int64())])
 
 
+def _rows_in_order() -> np.ndarray:
+    """Give the keys of R, page after page."""
+    return np.random.default_rng(1).permutation(ROWS)
+
+
 def _join(algorithm: type[SemiStreamJoin]) -> SemiStreamJoin:
     """Make a join whose front stage holds a few more tuples than are hot."""
-    keys = np.random.default_rng(1).permutation(ROWS)
+    keys = _rows_in_order()
     relation = MemoryRelation(pa.table({"id": keys, "value": keys}), ["id"], page_rows=40)
     join = algorithm(relation, STREAM, "key", 50_000, shares=Shares(front_stage=0.16))
     assert HOT < join.split.cache_slots < 2 * HOT
@@ -45,6 +50,30 @@ def test_follows_a_hot_set_that_is_replaced(algorithm: type[SemiStreamJoin]) -> 
     assert _hit_rate(join, second, 500, rng) < 0.3
     _hit_rate(join, second, RECOVERY, rng)
     assert _hit_rate(join, second, 5_000, rng) > 0.95 * settled
+
+
+@pytest.mark.parametrize("algorithm", [CHybridJoin, CMeshJoin])
+def test_begins_with_the_first_rows_of_r_when_asked_to(algorithm: type[SemiStreamJoin]) -> None:
+    """They are matched at once, and no more pages are read than the cache has room for."""
+    join = _join(algorithm)
+    slots = join.split.cache_slots
+    join.preload()
+    pages = join.relation.counters.pages_read
+    assert pages == -(-slots // join.relation.page_rows)
+    keys = np.random.default_rng(3).permutation(_rows_in_order()[:slots])
+    joined = join.feed(pa.RecordBatch.from_arrays([pa.array(keys)], schema=STREAM))
+    assert join.pending == 0
+    assert join.relation.counters.pages_read == pages
+    assert sorted(value for batch in joined for value in batch["value"].to_pylist()) == sorted(keys.tolist())
+
+
+def test_follows_the_stream_although_it_began_with_rows_that_nobody_asks_for() -> None:
+    """As when R is in no order: what was preloaded is overwritten."""
+    rng = np.random.default_rng(2)
+    join = _join(CHybridJoin)
+    join.preload()
+    _hit_rate(join, np.arange(HOT), RECOVERY, rng)
+    assert _hit_rate(join, np.arange(HOT), 5_000, rng) > 0.7
 
 
 def test_the_threshold_falls_while_the_cache_has_room() -> None:

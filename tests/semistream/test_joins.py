@@ -40,6 +40,18 @@ def test_equals_a_nested_loop(algorithm: type[SemiStreamJoin], kind: str, shape:
     assert multiset(_join(join, stream)) == cases.expected(kind, shape, 3, how)
 
 
+@pytest.mark.parametrize("kind", cases.KEY_KINDS)
+@pytest.mark.parametrize("algorithm", cases.JOINS)
+def test_equals_a_nested_loop_when_it_was_preloaded(algorithm: type[SemiStreamJoin], kind: str) -> None:
+    """With the first rows of R in its front stage, if it has one."""
+    relation = _relation(kind)
+    stream = cases.stream(kind, cases.SHAPES["null keys"](np.random.default_rng(8)))
+    on = [name.removeprefix("id_") for name in relation.key]
+    join = algorithm(relation, stream.schema, on, cases.MEMORY, how="left")
+    join.preload()
+    assert multiset(_join(join, stream)) == cases.expected(kind, "null keys", 8, "left")
+
+
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_takes_one_tuple_at_a_time(algorithm: type[SemiStreamJoin]) -> None:
     """Batches of a single tuple give the same rows as large ones."""

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, get_args
 import pyarrow as pa
 import pytest
 
+from spark_apps import task_join
 from spark_apps.joiner import JOINS, JoinError, borrowed_join, check_join
 from spark_apps.pipeline import JoinName, Pipeline, load_pipeline
 from spark_apps.semistream.relation import write_page_file
+from spark_apps.task_counts import TaskCounts
+from spark_apps.task_join import TaskJoin
 from tests.spark_apps.application import PIPELINES
 
 if TYPE_CHECKING:
@@ -51,8 +54,33 @@ def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
     for _task in range(2):
         with borrowed_join(readings(join=name), EVENTS.schema, snapshot) as join:
             assert type(join) is JOINS[name]
-            joined = pa.Table.from_batches([*join.feed(EVENTS), *join.finish()]).sort_by("kafka_offset")
+            (joined,) = TaskJoin(join, EVENTS.schema, TaskCounts()).joined(
+                [EVENTS.slice(0, 7), EVENTS.slice(7, 0), EVENTS.slice(7)]
+            )
         assert joined.to_pylist() == expected
+
+
+def test_a_task_holds_a_bounded_part_of_its_events(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When that is full, what waits is joined and all is given out; order and rows are the same."""
+    monkeypatch.setattr(task_join, "MOST_HELD_BYTES", EVENTS.slice(0, 100).nbytes)
+    portions = [EVENTS.slice(first, 40) for first in range(0, EVENTS.num_rows, 40)]
+    coming = iter(portions)
+    with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
+        joined = TaskJoin(join, EVENTS.schema, TaskCounts()).joined(coming)
+        given = [next(joined)]
+        assert next(coming).equals(portions[3])  # the first three were enough
+        given += list(joined)
+    rows = pa.concat_tables(given)
+    asked = [n for place, n in enumerate(ASKED) if not 120 <= place < 160]
+    assert rows["station"].to_pylist() == [f"station {n}" for n in asked]
+    assert rows["station_key"].to_pylist() == [n if n < ROWS else None for n in asked]
+
+
+def test_a_task_without_events_has_no_rows(snapshot: Path) -> None:
+    """As when all events of its portion were rejected."""
+    with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
+        assert list(TaskJoin(join, EVENTS.schema, TaskCounts()).joined([])) == []
+        assert list(TaskJoin(join, EVENTS.schema, TaskCounts()).joined([EVENTS.slice(0, 0)])) == []
 
 
 def test_a_whole_snapshot_passes(snapshot: Path) -> None:

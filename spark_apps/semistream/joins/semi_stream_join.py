@@ -34,7 +34,8 @@ class SemiStreamJoin(ABC):
             nothing but keys is kept in memory.
 
     Attributes:
-        kept: the stream's columns that are kept while a tuple waits.
+        read: the stream's columns that the stream buffer holds.
+        kept: those that are kept while a tuple waits.
     """
 
     needs: ClassVar[Needs] = Needs()
@@ -56,12 +57,14 @@ class SemiStreamJoin(ABC):
         self.stream = stream
         self.on = (on,) if isinstance(on, str) else tuple(on)
         master = self._check(how, columns, output)
-        self.kept = stream if output == "rows" else pa.schema([stream.field(name) for name in dict.fromkeys(self.on)])
+        keys = pa.schema([stream.field(name) for name in dict.fromkeys(self.on)])
+        self.read = stream if output == "rows" else keys
+        self.kept = stream if output == "rows" else pa.schema([] if self._exact else keys)
         confirming = [name for name in relation.key if name not in master.names and not relation.codec.exact]
         cached = pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
         self.memory = memory
         self.shares = shares or Shares()
-        self.split = split_memory(memory, self.shares, self._needs(master), relation, self.kept, cached)
+        self.split = split_memory(memory, self.shares, self._needs(master), relation, self.read, self.kept, cached)
         self.stream_buffer = StreamBuffer(self._encoder(), self.on, self.split.buffer_bytes, self.split.chunk_rows)
         self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
         self.front_stage = FrontStage(
@@ -100,6 +103,19 @@ class SemiStreamJoin(ABC):
         while self.pending or len(self.stream_buffer):
             joined += self._iterate()
         return joined
+
+    def preload(self) -> None:
+        """Fill the front stage with the first rows of R, which are the most frequent ones if R is in that order.
+
+        What 002 keeps of R page by page, the front stage then has tuple by tuple from the beginning. It learns the
+        rest, or what has changed, from the stream.
+        """
+        for page in range(self.relation.pages):
+            if not self.front_stage.cache.has_room:
+                return
+            loaded = self.disk_buffer.load(page)
+            rows = np.arange(len(loaded.keys))
+            self.front_stage.admit(loaded, rows, np.ones(len(rows), dtype=np.int32))
 
     @property
     def pending(self) -> int:
@@ -241,9 +257,9 @@ class SemiStreamJoin(ABC):
                 f"batch must have the stream's schema {self.stream.names}, got {batch.schema.names}: "
                 "select and cast its columns"
             )
-        kept = batch if self.kept is self.stream else batch.select(self.kept.names)
-        self._check_strings(kept)
-        return kept
+        read = batch if self.read is self.stream else batch.select(self.read.names)
+        self._check_strings(read)
+        return read
 
     def _check_strings(self, tuples: pa.RecordBatch) -> None:
         """Refuse a tuple that could not wait even if it were the only one."""
