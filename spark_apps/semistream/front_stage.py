@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from spark_apps.semistream.frequency_recorder import FrequencyRecorder
-from spark_apps.semistream.kernel import BLOCK, home, kernel, mix, prefetch, tag
+from spark_apps.semistream.kernel import BLOCK, home, kernel, mix, tag
 from spark_apps.semistream.relation.base import Page
 from spark_apps.semistream.stream_buffer import Chunk
-from spark_apps.semistream.tuple_cache import NONE, TupleCache, find
+from spark_apps.semistream.tuple_cache import NONE, TupleCache, expect, find
 
 
 class FrontStage:
@@ -139,7 +139,7 @@ Confirm = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @kernel
-def _probe(  # noqa: C901 - the papers' loop, three outcomes a tuple
+def _probe(
     keys: np.ndarray,
     valid: np.ndarray,
     room: int,
@@ -159,8 +159,7 @@ def _probe(  # noqa: C901 - the papers' loop, three outcomes a tuple
     hits, unmatched, misses, may_wait = 0, 0, 0, 0
     for i in range(len(keys)):
         if i % BLOCK == 0:
-            for key in keys[i : i + BLOCK]:
-                prefetch(entries, home(tag(mix(key)), len(entries)))
+            expect(keys[i : i + BLOCK], cache_keys, frequency, entries)
         if not valid[i]:
             unmatched_rows[unmatched] = i
             unmatched += 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from spark_apps.semistream.kernel import erase, home, kernel, mix, tag
+from spark_apps.semistream.kernel import erase, home, kernel, mix, prefetch, tag
 from spark_apps.semistream.row_store import RowStore
 
 NONE = -1
@@ -71,6 +71,19 @@ class TupleCache:
     def lacks(self, keys: np.ndarray) -> np.ndarray:
         """Tell which keys are not cached."""
         return _lacks(keys, self.keys, self.entries)
+
+
+@kernel
+def expect(wanted: np.ndarray, keys: np.ndarray, beside: np.ndarray, entries: np.ndarray) -> None:
+    """Ask for the memory of keys that will be looked up, and of what another array has beside each of them."""
+    for key in wanted:
+        prefetch(entries, home(tag(mix(key)), len(entries)))
+    for key in wanted:
+        mark = tag(mix(key))
+        entry = entries[home(mark, len(entries))]
+        if entry >> 32 == mark:
+            prefetch(keys, entry & _SLOT)
+            prefetch(beside, entry & _SLOT)
 
 
 @kernel

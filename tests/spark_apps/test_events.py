@@ -265,6 +265,16 @@ def test_the_longest_text_is_counted_in_characters(character: str) -> None:
     assert list(rejected) == [1]
 
 
+def test_events_stay_in_their_order_whichever_reader_reads_them() -> None:
+    """Escapes are for the careful one; what neither reads is left out."""
+    escaped = json.dumps({**READING, "remark": "\n"}).encode()
+    rows, rejected = read(PLAIN, escaped, b"{", PLAIN, escaped, PLAIN, reader=READINGS)
+    assert [(row["kafka_offset"], row["remark"]) for row in rows] == [
+        (100, ""), (101, "\n"), (103, ""), (104, "\n"), (105, "")
+    ]  # fmt: skip
+    assert list(rejected) == [2]
+
+
 def test_plain_events_do_not_need_the_careful_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the generator sends is read at full speed, and so are fractions and letters of any language."""
     monkeypatch.setattr(EventReader, "_read_carefully", lambda *_: pytest.fail("not plain"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from spark_apps import joiner, shedding
 from spark_apps.bulk_load import loading
 from spark_apps.events import EventReader
 from spark_apps.pipeline import load_pipeline
+from spark_apps.semistream.joins import TimedCHybridJoin
+from spark_apps.semistream.memory_split import Shares
 from spark_apps.semistream.relation.page_file_writer import write_page_file
 from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics, source_of
@@ -46,6 +49,7 @@ def stream(migrated: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     owner = login("owner", migrated)
     create_tables(owner, pipeline)
     with connect(owner) as connection, connection.cursor() as cursor:
+        cursor.execute("SET lock_wait_timeout = 20")  # for a transaction that a test which failed has left
         for kind in KINDS:
             cursor.execute(f"TRUNCATE TABLE flooded_{kind}")
         cursor.execute("DELETE FROM progress WHERE pipeline = 'flooded'")
@@ -60,6 +64,8 @@ def stream(migrated: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     path = tmp_path / "v000001.pages"
     write_page_file(path, products.schema, products.to_batches(), ["product_id"], PAGE_ROWS)
+    small_cache = partial(TimedCHybridJoin, shares=Shares(front_stage=0.0))
+    monkeypatch.setitem(joiner.JOINS, "chybridjoin", small_cache)
     monkeypatch.setattr(joiner, "PageFile", SlowPageFile)
     monkeypatch.setattr(SlowPageFile, "seconds", PAGE_SECONDS)
     assert settings() == migrated
