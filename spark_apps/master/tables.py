@@ -24,6 +24,10 @@ COLUMNS = """
                                IF(is_nullable = 'YES', ' NULL', ' NOT NULL'))
     FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s
 """
+INDEXES = """
+    SELECT index_name FROM information_schema.statistics
+    WHERE table_schema = DATABASE() AND table_name = %s AND column_name IN %s AND seq_in_index = 1
+"""
 
 
 class MasterTableError(Exception):
@@ -89,6 +93,7 @@ def prepare(owner: Login, master: Master) -> None:
     names = Names(master.table)
     with connect(owner) as connection, connection.cursor() as cursor:
         types = definitions(connection, master)
+        _check_index(connection, master)
         keys = ", ".join(f"`{name}` {types[name]}" for name in master.key)
         any_keys = keys.replace(" NOT NULL", " NULL")  # logging must never be why a row cannot be written
         cursor.execute(
@@ -108,6 +113,16 @@ def prepare(owner: Login, master: Master) -> None:
         cursor.execute(f"GRANT SELECT ON `{master.table}` TO loader@'%'")
         cursor.execute(f"GRANT SELECT, INSERT, DELETE ON `{names.frequency}` TO loader@'%'")
         cursor.execute(f"GRANT SELECT, UPDATE ON `{names.change}` TO loader@'%'")
+
+
+def _check_index(connection: Connection, master: Master) -> None:
+    """Refuse a key by which no row can be found: every estimate would read the whole table for each key."""
+    with connection.cursor() as cursor:
+        if not cursor.execute(INDEXES, (master.table, master.key)):
+            raise MasterTableError(
+                f"master.key: `{master.table}` must have an index that begins with one of {master.key}, it has none. "
+                f"Add one: ALTER TABLE `{master.table}` ADD INDEX ({listed(master.key)})."
+            )
 
 
 def ranked_table(name: str, master: Master, types: dict[str, str], condition: str = "") -> str:

@@ -81,6 +81,7 @@ def test_another_table_is_estimated_ranked_checked_published_and_followed(articl
     assert store_estimate(articles.login, articles.master, Estimate(1, 10.0, table)) == 2
     known = load_estimate(articles.login, articles.master).weights.sort_by([("weight", "descending")])
     assert known["sku"].to_pylist() == [row[0] for row in wanted]
+    assert known["weight"].to_pylist() == pytest.approx(weights[:2])
 
     ranking = build_ranking(articles.login, articles.master)
     assert check_ranking(articles.login, articles.master, ranking, len(ROWS)).failures == []
@@ -100,6 +101,25 @@ def test_another_table_is_estimated_ranked_checked_published_and_followed(articl
     assert changes.rows.to_pylist() == [{name: (by_sku["A-1"] | {"label": None})[name] for name in names}]
     assert changes.deleted["sku"].to_pylist() == ["NULL"]
     assert changes.rows.schema.types == relation.schema.types
+
+
+def test_an_estimate_looks_each_key_up_in_the_master_tables_index(articles: Warehouse) -> None:
+    """Whatever the collation, and though the server takes the table for empty, as one that was just filled."""
+    articles.run(
+        "INSERT INTO article (sku, region) SELECT CONCAT('S', seq), 'NZ' FROM seq_1_to_5000",
+        "ALTER TABLE article STATS_AUTO_RECALC = 0",
+        "UPDATE mysql.innodb_table_stats SET n_rows = 0 WHERE database_name = DATABASE() AND table_name = 'article'",
+        "FLUSH TABLE article",
+    )
+    asked = pa.table({"sku": [f"S{number}" for number in range(200)], "region": ["NZ"] * 200, "weight": [1.0] * 200})
+    articles.run("SET GLOBAL userstat = 1", "FLUSH TABLE_STATISTICS")
+    try:
+        estimate = Estimate(1, 200.0, asked.select([*articles.master.key, "weight"]))
+        assert store_estimate(articles.login, articles.master, estimate) == 199
+        read = articles.ask("SELECT rows_read FROM information_schema.table_statistics WHERE table_name = 'article'")
+    finally:
+        articles.run("SET GLOBAL userstat = 0")
+    assert 0 < read[0][0] <= 2 * 200
 
 
 def test_keys_that_only_their_bytes_tell_apart_are_two_keys(articles: Warehouse) -> None:

@@ -119,3 +119,10 @@ def test_a_pipeline_that_does_not_fit_its_table_is_told_what_is_there(
     """Before anything is made."""
     with pytest.raises(MasterTableError, match=says):
         prepare(products.login, products.master.model_copy(update={field: value}))
+
+
+def test_a_key_without_an_index_is_refused_with_what_to_type(products: Warehouse) -> None:
+    """Every estimate would read the whole table for each key."""
+    products.run("ALTER TABLE product DROP PRIMARY KEY, ADD INDEX (vendor, product_id)")
+    with pytest.raises(MasterTableError, match=r"`product` must have an index .* ADD INDEX \(`product_id`\)"):
+        prepare(products.login, products.master)
