@@ -23,7 +23,7 @@ from services.warehouse import connect, login
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.frequency import WEIGHT, Estimate, store_estimate
 from spark_apps.master.publish import write_pages
-from spark_apps.master.ranking import Ranking, build_ranking
+from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import Names, prepare
 from spark_apps.pipeline import load_pipeline
 from spark_apps.semistream.warm_up import warm_up
@@ -31,6 +31,7 @@ from spark_apps.semistream.warm_up import warm_up
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spark_apps.master.ranking import Ranking
     from spark_apps.pipeline import Pipeline
 
 SIZES = (2_000_000, 10_000_000)
@@ -43,6 +44,7 @@ class Measured(NamedTuple):
 
     seconds: float
     megabytes: float  # that its process grew by
+    made: object  # what it returned
 
 
 def main() -> None:
@@ -58,7 +60,8 @@ def main() -> None:
             loaded = alone(load, products)
             prepare(login("owner"), pipeline().master)
             store_estimate(login("loader"), pipeline().master, estimate(products))
-            ranked, written = alone(rank), alone(snapshot, products)
+            ranked = alone(rank)
+            written = alone(snapshot, ranked.made)
             times = " | ".join(f"{each.seconds:.1f} s" for each in (loaded, ranked, written))
             print(f"| {products:,} | {times} | {written.megabytes:.0f} MB |", flush=True)
 
@@ -89,20 +92,20 @@ def estimate(products: int) -> Estimate:
     return Estimate(1, float(weights.sum()), pa.table({"product_id": keys, WEIGHT: weights}))
 
 
-def alone(step: Callable[..., None], *arguments: int) -> Measured:
+def alone(step: Callable[..., object], *arguments: object) -> Measured:
     """Run a step in a process of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
         return process.submit(measured, step, *arguments).result()
 
 
-def measured(step: Callable[..., None], *arguments: int) -> Measured:
+def measured(step: Callable[..., object], *arguments: object) -> Measured:
     """Run a step under the clock, compiled before."""
     warm_up()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
-    step(*arguments)
+    made = step(*arguments)
     seconds = time.monotonic() - started
-    return Measured(seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / KILOBYTES)
+    return Measured(seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / KILOBYTES, made)
 
 
 def load(products: int) -> None:
@@ -110,15 +113,14 @@ def load(products: int) -> None:
     load_catalogue(login("owner"), products)
 
 
-def rank() -> None:
+def rank() -> Ranking:
     """The first half of what refresh_master_order does after its estimate."""
-    build_ranking(login("owner"), pipeline().master)
+    return build_ranking(login("owner"), pipeline().master)
 
 
-def snapshot(products: int) -> None:
+def snapshot(ranking: Ranking) -> None:
     """The second half, but for the change of hands."""
-    nowhere = Ranking(0, products, products)
-    write_pages(login("owner"), pipeline().master, nowhere, settings().state / "snapshots" / "measured")
+    write_pages(login("owner"), pipeline().master, ranking, settings().state / "snapshots" / "measured")
 
 
 if __name__ == "__main__":

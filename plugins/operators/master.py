@@ -72,7 +72,7 @@ class PrepareMasterOperator(MasterOperator):
 class RankMasterOperator(MasterOperator):
     """Builds the next ranked copy of the master table; nobody uses it yet."""
 
-    def execute(self, context: Context) -> dict[str, int]:
+    def execute(self, context: Context) -> dict[str, int | str]:
         """Build it and return what is known of it."""
         from spark_apps.master.ranking import build_ranking
 
@@ -102,6 +102,7 @@ class CheckMasterOperator(MasterOperator):
         from quality.master import check_ranking
         from spark_apps.master.ranking import Ranking
         from spark_apps.master.snapshots import current
+        from spark_apps.master.tables import Names
 
         published = current(self.snapshots())
         least = round(float(self.least_share) * published.rows) if published else 1
@@ -110,8 +111,9 @@ class CheckMasterOperator(MasterOperator):
         for line in outcome.lines:
             self.log.info("%s", line)
         if outcome.failures:
+            copy = Names(self.master().table).next_by_rank
             kept = f"version {published.version} stays in use" if published else "nothing is published yet"
-            refusal = f"refused to publish, {kept}: {'; '.join(outcome.failures)}"
+            refusal = f"refused to publish, {kept}: {'; '.join(outcome.failures)}. `{copy}` is there until the next run"
             self.log.error("%s", refusal)
             raise AirflowFailException(refusal)
 

@@ -15,9 +15,9 @@ from pyarrow import compute
 from services.warehouse import connect
 from spark_apps.master.arrow_rows import read_rows
 from spark_apps.master.changes import forget
-from spark_apps.master.ranking import swap_in
+from spark_apps.master.ranking import find_copy, one_at_a_time, swap_in
 from spark_apps.master.snapshots import Snapshot, SnapshotError, current, published
-from spark_apps.master.tables import RANK, Names, listed, ranked_columns
+from spark_apps.master.tables import RANK, listed, ranked_columns
 from spark_apps.semistream.relation.page_file import PageFile
 from spark_apps.semistream.relation.page_file_writer import fsync_directory, write_page_file
 
@@ -41,52 +41,48 @@ def publish(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Sna
 
     Memory is bounded: a buffer of rows, a page, and one of the 64 parts of the index.
     """
-    snapshot = write_pages(owner, master, ranking, folder)
-    swap_in(owner, master)
-    announce(snapshot)
-    stay = remove_old(folder)
-    with connect(owner) as connection:
-        forget(connection, master, min(version.position for version in stay))
+    with one_at_a_time(owner, master):
+        snapshot = write_pages(owner, master, ranking, folder)
+        swap_in(owner, master)
+        announce(snapshot)
+        stay = remove_old(folder)
+        with connect(owner) as connection:
+            forget(connection, master, min(version.position for version in stay))
     return snapshot
 
 
 def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Snapshot:
     """Write the page file of the next version; nobody knows of it yet."""
+    table = find_copy(owner, master, ranking)
     folder.mkdir(parents=True, exist_ok=True)
     newest = current(folder)
     version = newest.version + 1 if newest else 1
     path = folder / f"v{version:06d}.pages"
     columns = list(dict.fromkeys([*master.key, *master.columns]))
-    rows, changed_until = 0, None
+    changed_until = None
 
-    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        nonlocal rows, changed_until
+    def without_changed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        nonlocal changed_until
         for batch in batches:
-            rows += batch.num_rows
             last = compute.max(batch[master.changed]).as_py()
             changed_until = max(filter(None, (last, changed_until)), default=None)
             yield batch.select(columns)
 
     with connect(owner) as connection:
         schema, batches = read_rows(
-            connection,
-            f"SELECT {listed(ranked_columns(master))} FROM `{Names(master.table).next_by_rank}` ORDER BY {RANK}",
+            connection, f"SELECT {listed(ranked_columns(master))} FROM `{table}` ORDER BY {RANK}"
         )
         kept = pa.schema([schema.field(name) for name in columns])
-        write_page_file(path, kept, counted(batches), master.key, page_rows(kept))
-    relation = PageFile(path)
-    if not ranking.least <= rows <= ranking.most:
+        write_page_file(path, kept, without_changed(batches), master.key, page_rows(kept))
+    written = PageFile(path)
+    if not (ranking.least <= written.row_count <= ranking.most and written.unique):
         raise SnapshotError(
-            f"the ranked copy of `{master.table}` has {rows} rows, it was made and checked with {ranking.least} to "
-            f"{ranking.most}: another run has replaced it. Run refresh_master_order again."
-        )
-    if relation.row_count != rows or not relation.unique:
-        raise SnapshotError(
-            f"{path.name} has {relation.row_count} of {rows} rows, and its keys are "
-            f"{'' if relation.unique else 'not '}unique: it is not published. Run refresh_master_order again."
+            f"{path.name} has {written.row_count} rows with keys that are {'' if written.unique else 'not '}unique, it "
+            f"must have {ranking.least} to {ranking.most} with unique ones: it is not published. "
+            "Run refresh_master_order again."
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Snapshot(version, path, rows, ranking.position, changed_until and str(changed_until), now)
+    return Snapshot(version, path, written.row_count, ranking.position, changed_until and str(changed_until), now)
 
 
 def page_rows(schema: pa.Schema) -> int:

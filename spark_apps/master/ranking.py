@@ -7,19 +7,25 @@ without locking it, and takes its place by RENAME TABLE: a reader sees the old o
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from services.warehouse import connect
 from spark_apps.master.changes import newest_position
+from spark_apps.master.snapshots import SnapshotError
 from spark_apps.master.tables import RANK, Names, definitions, listed, ranked_columns, ranked_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from services.warehouse import Connection, Login
     from spark_apps.pipeline import Master
 
 BUILD_MEMORY = 128 << 20  # of the server, for sorting
 LONGEST_WAIT_SECONDS = 60  # for readers that are in the middle of a transaction on the copy in use
+LONGEST_TURN_SECONDS = 600  # of another run that builds or publishes
 
 
 @dataclass(frozen=True)
@@ -27,11 +33,13 @@ class Ranking:
     """A ranked copy that was built and is not in use yet.
 
     Attributes:
+        token: which copy it is; its table has it as a comment, also under another name.
         position: of the change log; all changes up to it are in the copy.
         least: rows that the master table had at least while the copy was made.
         most: rows that it had at most.
     """
 
+    token: str
     position: int
     least: int
     most: int
@@ -41,11 +49,12 @@ def build_ranking(owner: Login, master: Master) -> Ranking:
     """Build the next ranked copy."""
     names = Names(master.table)
     columns = ranked_columns(master)
-    with connect(owner) as connection, connection.cursor() as cursor:
+    token = uuid4().hex
+    with one_at_a_time(owner, master), connect(owner) as connection, connection.cursor() as cursor:
         position = newest_position(connection, master)
         types = definitions(connection, master)
         cursor.execute(f"DROP TABLE IF EXISTS `{names.next_by_rank}`")
-        cursor.execute(ranked_table(names.next_by_rank, master, types))
+        cursor.execute(f"{ranked_table(names.next_by_rank, master, types)} COMMENT '{token}'")
         cursor.execute("SET SESSION tx_isolation = 'READ-COMMITTED', sort_buffer_size = %s", (BUILD_MEMORY,))
         before = _count(connection, master.table)
         known = f"LEFT JOIN `{names.frequency}` AS f USING ({listed(master.key)})"
@@ -56,7 +65,37 @@ def build_ranking(owner: Login, master: Master) -> Ranking:
         )
         connection.commit()
         changed = newest_position(connection, master) - position
-    return Ranking(position, max(before - changed, 0), before + changed)
+    return Ranking(token, position, max(before - changed, 0), before + changed)
+
+
+@contextmanager
+def one_at_a_time(owner: Login, master: Master) -> Iterator[None]:
+    """Keep other runs from building and publishing meanwhile; the server lets go when the holder is killed."""
+    with connect(owner) as connection, connection.cursor() as cursor:
+        lock = (Names(master.table).by_rank, LONGEST_TURN_SECONDS)
+        cursor.execute("SELECT GET_LOCK(CONCAT(DATABASE(), '.', %s), %s)", lock)
+        if cursor.fetchall() != ((1,),):
+            raise SnapshotError(
+                f"another run has been ranking or publishing `{master.table}` for {LONGEST_TURN_SECONDS} s. "
+                "When it has ended, run refresh_master_order again."
+            )
+        yield
+
+
+def find_copy(owner: Login, master: Master, ranking: Ranking) -> str:
+    """Return the name of the table that a ranked copy is in."""
+    with connect(owner) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name FROM information_schema.tables "
+            "WHERE table_schema = DATABASE() AND table_name = %s AND table_comment = %s",
+            (Names(master.table).next_by_rank, ranking.token),
+        )
+        for (table,) in cursor.fetchall():
+            return str(table)
+    raise SnapshotError(
+        f"the ranked copy of `{master.table}` that was checked is gone: another run has replaced it. "
+        "Run refresh_master_order again."
+    )
 
 
 def swap_in(owner: Login, master: Master) -> None:
