@@ -17,7 +17,7 @@ from spark_apps.master.arrow_rows import read_rows
 from spark_apps.master.changes import forget
 from spark_apps.master.ranking import find_copy, one_at_a_time, swap_in
 from spark_apps.master.snapshots import Snapshot, SnapshotError, current, published
-from spark_apps.master.tables import RANK, listed, ranked_columns
+from spark_apps.master.tables import RANK, Names, listed, ranked_columns
 from spark_apps.semistream.relation.page_file import PageFile
 from spark_apps.semistream.relation.page_file_writer import fsync_directory, write_page_file
 
@@ -39,11 +39,14 @@ KEPT = 2  # the newest versions, held or not
 def publish(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Snapshot:
     """Write the pages of the next version, swap the ranked table in, and only then say that the version is there.
 
+    A publisher that was killed begins again: it may find the copy swapped in already, or its version in use already.
+
     Memory is bounded: a buffer of rows, a page, and one of the 64 parts of the index.
     """
     with one_at_a_time(owner, master):
         snapshot = write_pages(owner, master, ranking, folder)
-        swap_in(owner, master)
+        if find_copy(owner, master, ranking) == Names(master.table).next_by_rank:
+            swap_in(owner, master)
         announce(snapshot)
         stay = remove_old(folder)
         with connect(owner) as connection:

@@ -83,12 +83,13 @@ def one_at_a_time(owner: Login, master: Master) -> Iterator[None]:
 
 
 def find_copy(owner: Login, master: Master, ranking: Ranking) -> str:
-    """Return the name of the table that a ranked copy is in."""
+    """Return the name of the table that a ranked copy is in: the next one, or, once swapped in, the one in use."""
+    names = Names(master.table)
     with connect(owner) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT table_name FROM information_schema.tables "
-            "WHERE table_schema = DATABASE() AND table_name = %s AND table_comment = %s",
-            (Names(master.table).next_by_rank, ranking.token),
+            "WHERE table_schema = DATABASE() AND table_name IN %s AND table_comment = %s",
+            ((names.next_by_rank, names.by_rank), ranking.token),
         )
         for (table,) in cursor.fetchall():
             return str(table)

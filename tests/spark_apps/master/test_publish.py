@@ -12,6 +12,7 @@ import pytest
 
 from services.settings import ROOT
 from services.warehouse import connect
+from spark_apps.master import publish as publishing
 from spark_apps.master.changes import ChangesForgottenError, read_changes
 from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, page_rows, publish, write_pages
 from spark_apps.master.ranking import build_ranking
@@ -46,6 +47,11 @@ def refreshed(products: Warehouse, folder: Path) -> Snapshot:
     return publish(products.login, products.master, build_ranking(products.login, products.master), folder)
 
 
+def die(*_: object) -> None:
+    """End here, as a process that is killed does."""
+    raise KeyboardInterrupt
+
+
 def rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
     """All rows of a version, each page checked against its checksum."""
     relation = PageFile(snapshot.path)
@@ -68,6 +74,26 @@ def test_a_copy_that_another_run_has_replaced_is_not_published(products: Warehou
     with pytest.raises(SnapshotError, match="`product` that was checked is gone: another run has replaced it"):
         publish(products.login, products.master, checked, folder)
     assert current(folder) == first
+
+
+@pytest.mark.parametrize("moment", ["write_page_file", "swap_in", "announce", "remove_old", "forget"])
+def test_a_publisher_that_was_killed_finishes_when_it_is_run_again(
+    products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Wherever it was; table and snapshot are then of the same order."""
+    refreshed(products, folder)
+    products.run("INSERT INTO product_frequency (product_id, access_frequency) VALUES (9, 0.2)")
+    ranking = build_ranking(products.login, products.master)
+    monkeypatch.setattr(publishing, moment, die)
+    with pytest.raises(KeyboardInterrupt):
+        publish(products.login, products.master, ranking, folder)
+    monkeypatch.undo()
+    last = publish(products.login, products.master, ranking, folder)
+    assert current(folder) == last
+    keys = [row[0] for row in rows(last)]
+    assert keys[:2] == [9, 1]
+    assert keys == [key for (key,) in products.ask("SELECT product_id FROM product_by_rank ORDER BY access_rank")]
+    assert products.ask("SHOW TABLES LIKE 'product\\_by\\_rank%'") == [("product_by_rank",)]
 
 
 def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_of_them() -> None:
