@@ -48,9 +48,9 @@ def publish(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Sna
         if find_copy(owner, master, ranking) == Names(master.table).next_by_rank:
             swap_in(owner, master)
         announce(snapshot)
-        stay = remove_old(folder)
+        remove_old(folder)
         with connect(owner) as connection:
-            forget(connection, master, min(version.position for version in stay))
+            forget(connection, master, oldest_position(folder.parent, master))
     return snapshot
 
 
@@ -85,7 +85,8 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) ->
             "Run refresh_master_order again."
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Snapshot(version, path, written.row_count, ranking.position, changed_until and str(changed_until), now)
+    until = changed_until and str(changed_until)
+    return Snapshot(version, path, written.row_count, ranking.position, until, now, master.table)
 
 
 def page_rows(schema: pa.Schema) -> int:
@@ -106,8 +107,8 @@ def announce(snapshot: Snapshot) -> None:
     fsync_directory(snapshot.path.parent)
 
 
-def remove_old(folder: Path) -> list[Snapshot]:
-    """Remove old versions that nobody holds, and what a killed publisher left; return the versions that stay."""
+def remove_old(folder: Path) -> None:
+    """Remove old versions that nobody holds, and what a killed publisher left."""
     versions = sorted(published(folder), key=lambda snapshot: snapshot.version)
     for snapshot in versions[:-KEPT]:
         with snapshot.manifest.open() as lock:
@@ -117,9 +118,13 @@ def remove_old(folder: Path) -> list[Snapshot]:
                 continue
             snapshot.manifest.unlink()
             snapshot.path.unlink()
-    stay = list(published(folder))
-    known = {file for snapshot in stay for file in (snapshot.path, snapshot.manifest)}
+    known = {file for snapshot in published(folder) for file in (snapshot.path, snapshot.manifest)}
     for file in folder.iterdir():
         if file not in known and file.is_file():
             file.unlink()
-    return stay
+
+
+def oldest_position(pipelines: Path, master: Master) -> int:
+    """Return the lowest position in the change log that a version of the master table has, of whatever pipeline."""
+    versions = (version for folder in pipelines.iterdir() for version in published(folder))
+    return min(version.position for version in versions if version.table in {master.table, None})

@@ -37,6 +37,7 @@ class Snapshot:
         position: of the change log; read changes behind it (spark_apps/master/changes.py).
         changed_until: the newest change of a row by the master table's own column, for people to look at.
         published_at: when it was published.
+        table: the master table; versions that were published before it was told have none.
     """
 
     version: int
@@ -45,6 +46,7 @@ class Snapshot:
     position: int
     changed_until: str | None
     published_at: str
+    table: str | None = None
 
     @property
     def manifest(self) -> Path:

@@ -94,6 +94,7 @@ def prepare(owner: Login, master: Master) -> None:
     with connect(owner) as connection, connection.cursor() as cursor:
         types = definitions(connection, master)
         _check_index(connection, master)
+        _check_key(connection, master)
         keys = ", ".join(f"`{name}` {types[name]}" for name in master.key)
         any_keys = keys.replace(" NOT NULL", " NULL")  # logging must never be why a row cannot be written
         cursor.execute(
@@ -123,6 +124,18 @@ def _check_index(connection: Connection, master: Master) -> None:
                 f"master.key: `{master.table}` must have an index that begins with one of {master.key}, it has none. "
                 f"Add one: ALTER TABLE `{master.table}` ADD INDEX ({listed(master.key)})."
             )
+
+
+def _check_key(connection: Connection, master: Master) -> None:
+    """Refuse another key than that of the pipeline for which the tables beside the master table were made."""
+    with connection.cursor() as cursor:
+        cursor.execute(COLUMNS, (Names(master.table).frequency,))
+        made_for = {name for name, _ in cursor.fetchall()} - {"access_frequency"}
+    if made_for and made_for != set(master.key):
+        raise MasterTableError(
+            f"master.key: must be {sorted(made_for)}, which `{master.table}` was prepared with before, got "
+            f"{master.key}: pipelines share a table by one key. Correct it, or name another table."
+        )
 
 
 def ranked_table(name: str, master: Master, types: dict[str, str], condition: str = "") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from services.settings import ROOT
 from services.warehouse import connect
 from spark_apps.master import publish as publishing
 from spark_apps.master.changes import ChangesForgottenError, read_changes
-from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, page_rows, publish, write_pages
+from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, announce, page_rows, publish, write_pages
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import Snapshot, SnapshotError, current, hold
 from spark_apps.semistream.relation import PageFile
@@ -161,6 +162,29 @@ def test_a_held_version_stays_and_is_removed_when_its_reader_is_killed(products:
         with pytest.raises(ChangesForgottenError):
             read_changes(connection, products.master, 0)
         assert read_changes(connection, products.master, last.position).position == last.position
+
+
+def test_changes_that_another_pipeline_on_the_same_table_needs_stay_in_the_log(
+    products: Warehouse, folder: Path
+) -> None:
+    """Whichever of the two is refreshed more often."""
+    theirs = refreshed(products, folder.with_name("orders"))
+    for price in (1, 2, 3):
+        products.run(f"UPDATE product SET price_cents = {price} WHERE product_id = 1")
+        refreshed(products, folder)
+    with connect(products.login) as connection:
+        missed = read_changes(connection, products.master, theirs.position)
+    assert missed.rows["price_cents"].to_pylist() == [3]
+
+
+def test_versions_of_another_table_keep_nothing_in_the_log(products: Warehouse, folder: Path) -> None:
+    """Its positions are of another log."""
+    theirs = refreshed(products, folder.with_name("orders"))
+    announce(replace(theirs, table="customer"))
+    for price in (1, 2, 3):
+        products.run(f"UPDATE product SET price_cents = {price} WHERE product_id = 1")
+        refreshed(products, folder)
+    assert products.ask("SELECT COUNT(*) FROM product_change") == [(1,)]
 
 
 def test_a_released_version_is_removed_with_the_next_ones(products: Warehouse, folder: Path) -> None:

@@ -126,3 +126,11 @@ def test_a_key_without_an_index_is_refused_with_what_to_type(products: Warehouse
     products.run("ALTER TABLE product DROP PRIMARY KEY, ADD INDEX (vendor, product_id)")
     with pytest.raises(MasterTableError, match=r"`product` must have an index .* ADD INDEX \(`product_id`\)"):
         prepare(products.login, products.master)
+
+
+def test_pipelines_with_different_keys_on_one_table_are_refused(products: Warehouse) -> None:
+    """Their estimates and change logs would be of different columns."""
+    prepare(products.login, products.master)
+    other = products.master.model_copy(update={"key": ["product_key"]})
+    with pytest.raises(MasterTableError, match=r"must be \['product_id'\], .* got \['product_key'\]"):
+        prepare(products.login, other)
