@@ -25,6 +25,8 @@ JoinName = Literal[
 LEAST_MEMORY_MB = 8
 MOST_FIELDS = 63  # a bit each, in 64
 LONGEST_NAME = 54  # a table's name has 64 characters, _unmatched included
+BESIDE_KEYS = ("access_frequency", "change_id", "position", "weight")  # columns beside the key's in our own tables
+BESIDE_ROWS = "access_rank"  # the same beside all columns
 POSITION = ("source", "kafka_partition", "kafka_offset")  # the primary key of every table of a pipeline
 
 
@@ -78,6 +80,10 @@ class Pipeline(_Section):
         fields = self.source.fields
         if reserved := [name for name in POSITION if name in {*fields, *self.master.columns}]:
             raise ValueError(f"source.fields and master.columns must not be {POSITION}, got {reserved}")
+        if reserved := [name for name in self.master.key if name in BESIDE_KEYS]:
+            raise ValueError(f"master.key must not be of {BESIDE_KEYS}, got {reserved}")
+        if BESIDE_ROWS in {*self.master.key, *self.master.columns, self.master.changed}:
+            raise ValueError(f"master.key, columns and changed must have names of their own, got {BESIDE_ROWS!r}")
         if self.name == self.master.table:
             raise ValueError(f"name is the analysts' view and must not be master.table, got {self.name!r}")
         if self.enriched.topic == self.source.topic:

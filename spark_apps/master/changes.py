@@ -74,8 +74,8 @@ def read_changes(connection: Connection, master: Master, after: int) -> Changes:
     _check_log_reaches(connection, master, after)
     columns = [name for name in master.columns if name not in master.key]
     # Keys are the same when their bytes are: the stream joins by bytes, whatever the column's collation says.
-    exact = ", ".join(f"BINARY `{name}` AS `{name}_bytes`" for name in master.key)
-    same = " AND ".join(f"r.`{name}` = c.`{name}` AND BINARY r.`{name}` = c.`{name}_bytes`" for name in master.key)
+    exact = ", ".join(f"BINARY `{name}` AS `_{name}`" for name in master.key)
+    same = " AND ".join(f"r.`{name}` = c.`{name}` AND BINARY r.`{name}` = c.`_{name}`" for name in master.key)
     found = read_table(
         connection,
         f"SELECT {listed(master.key, 'c')}, {listed(columns, 'r')}, r.`{master.key[0]}` IS NOT NULL AS {PRESENT} "

@@ -62,6 +62,8 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ('name = "changed"', f'name = "{"x" * 55}"', r"name: .*at most 54 characters"),
         ('name = "changed"', 'name = "product"', r"must not be master\.table, got 'product'"),
         ('quantity = "uint32"', 'quantity = "uint32"\nsource = "int64"', r"must not be .*got \['source'\]"),
+        ('key = ["product_id"]', 'key = ["weight"]', r"master\.key must not be of .*'position', .*got \['weight'\]"),
+        ('"price_cents"]\nch', '"access_rank"]\nch', r"master\.key, columns and changed .*got 'access_rank'"),
         ('quantity = "uint32"', 'quantity = "uint32"\n' + MANY, r"source\.fields: .*at most 63 items"),
         ('topic = "sales.enriched"', 'topic = "sales"', r"enriched\.topic must not be source\.topic, got 'sales'"),
         ('"price_cents"]\nch', '"price_cents", "price_cents"]\nch', r"master\.columns must .*\['price_cents'\] more"),
