@@ -14,6 +14,8 @@ from numba import njit
 from pymysql.constants import CR, FIELD_TYPE, FLAG
 from pymysql.err import OperationalError, raise_mysql_exception
 
+from spark_apps.master.tables import MasterTableError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -50,6 +52,9 @@ def read_rows(
     """Run a query and give the schema of its rows, and the rows in batches.
 
     The connection does nothing else until the last batch was taken; when the batches are abandoned it is closed.
+
+    Raises:
+        MasterTableError: a value is none that Arrow has, such as a date of zeros.
     """
     connection.query(connection.cursor().mogrify(query, values or None), unbuffered=True)
     result = connection._result  # type: ignore[attr-defined]  # noqa: SLF001  # pymysql hands its rows over one by one only; its version is pinned
@@ -78,6 +83,7 @@ def _batches(connection: Connection, result: object, schema: pa.Schema, buffer_b
     buffer = np.empty(buffer_bytes, np.uint8)
     sizes = np.zeros(len(schema), np.int64)
     filled, used, rows, state = 0, 0, 0, MORE
+    tables = [field.org_table for field in result.fields]  # type: ignore[attr-defined]
     socket = connection._rfile  # type: ignore[attr-defined]  # noqa: SLF001  # see read_rows
     try:
         while state == MORE:
@@ -91,7 +97,7 @@ def _batches(connection: Connection, result: object, schema: pa.Schema, buffer_b
             if state == MORE and filled < len(buffer):
                 continue  # a TLS record has 16 kB: too few rows for a batch
             if rows:
-                yield _cut(buffer, rows, sizes, schema)
+                yield _cut(buffer, rows, sizes, schema, tables)
             if state == FAILED:
                 raise_mysql_exception(buffer[used + HEADER : filled].tobytes())
             if state == TOO_LONG:
@@ -109,24 +115,30 @@ def _batches(connection: Connection, result: object, schema: pa.Schema, buffer_b
             connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  # rows are left in the socket
 
 
-def _cut(buffer: np.ndarray, rows: int, sizes: np.ndarray, schema: pa.Schema) -> pa.RecordBatch:
-    """Make a batch of the first rows of a buffer; `sizes` are the bytes of each column."""
+def _cut(buffer: np.ndarray, rows: int, sizes: np.ndarray, schema: pa.Schema, tables: Sequence[str]) -> pa.RecordBatch:
+    """Make a batch of the first rows of a buffer; `sizes` are the bytes of each column, `tables` where it is from."""
     offsets = np.zeros((len(schema), rows + 1), np.int32)
     present = np.empty((len(schema), rows), np.bool_)
     data = np.empty(sizes.sum(), np.uint8)
     starts = np.cumsum(sizes) - sizes
     _fill(buffer, rows, offsets, present, data, starts)
     pieces = (data[start : start + size] for start, size in zip(starts, sizes, strict=True))
-    columns = [_column(*each) for each in zip(offsets, present, pieces, schema, strict=True)]
+    columns = [_column(*each) for each in zip(offsets, present, pieces, schema, tables, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _column(offsets: np.ndarray, present: np.ndarray, data: np.ndarray, field: pa.Field) -> pa.Array:
+def _column(offsets: np.ndarray, present: np.ndarray, data: np.ndarray, field: pa.Field, table: str) -> pa.Array:
     missing = int(len(present) - present.sum())
     valid = pa.py_buffer(np.packbits(present, bitorder="little")) if missing else None
     kind = field.type if pa.types.is_binary(field.type) else pa.string()
     buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(kind, len(present), buffers, missing).cast(field.type)
+    try:
+        return pa.Array.from_buffers(kind, len(present), buffers, missing).cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise MasterTableError(
+            f"column `{field.name}` of `{table}`: {error}. Make such values NULL or ones that exist in the master "
+            "table, or leave the column out of the pipeline's file."
+        ) from error
 
 
 @njit(cache=True)

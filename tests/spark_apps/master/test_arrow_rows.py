@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from services.warehouse import connect
 from spark_apps.master.arrow_rows import read_rows, read_table
+from spark_apps.master.tables import MasterTableError
 
 if TYPE_CHECKING:
     from tests.spark_apps.master.conftest import Warehouse
@@ -72,6 +73,23 @@ def test_each_type_of_the_warehouse_has_its_type_of_arrow(empty: Warehouse) -> N
         found = read_table(connection, "SELECT * FROM t")
     assert {field.name: (field.type, found[field.name][0].as_py()) for field in found.schema} == expected
     assert [field.name for field in found.schema if not field.nullable] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("DATE", "0000-00-00"),
+        ("DATE", "2026-02-00"),
+        ("DATETIME(3)", "0000-00-00 00:00:00.000"),
+        ("TIMESTAMP", "0000-00-00 00:00:00"),
+    ],
+)
+def test_a_date_of_zeros_is_told_with_its_table_column_and_what_to_do(empty: Warehouse, kind: str, value: str) -> None:
+    """Old tables have them, and neither Arrow nor who reads the events knows such a day."""
+    empty.run(f"CREATE TABLE old (since {kind} NOT NULL)", f"INSERT INTO old VALUES ('{value}')")
+    says = f"column `since` of `old`: .*'{value}'.* Make such values NULL or .* or leave the column out"
+    with pytest.raises(MasterTableError, match=says), connect(empty.login) as connection:
+        read_table(connection, "SELECT since FROM old AS other")
 
 
 def test_an_error_among_the_rows_is_raised_and_no_half_result_passes_for_a_whole_one(empty: Warehouse) -> None:
