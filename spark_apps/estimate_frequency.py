@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
 
 MINUTE = 60_000
-COUNTED_AS = {"int64": "BIGINT", "uint32": "BIGINT", "uint64": "DECIMAL(20, 0)", "string": "STRING", "uuid": "STRING"}
+COUNTED_AS = {"int64": "BIGINT", "uint32": "BIGINT", "string": "STRING", "uuid": "STRING"}
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Master
 
 WEIGHT = "weight"
+ANY_TEXT = "LONGTEXT COLLATE utf8mb4_nopad_bin"
 
 
 class Estimate(NamedTuple):
@@ -89,7 +90,9 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
     """
     frequency = Names(master.table).frequency
     keys = listed(master.key, "r")
-    kinds = ", ".join(f"`{name}` {_staged(estimate.weights.schema.field(name).type)}" for name in master.key)
+    kinds = ", ".join(
+        f"`{name}` {'BIGINT' if pa.types.is_integer(estimate.weights[name].type) else ANY_TEXT}" for name in master.key
+    )
     with connect(loader, local_infile=True) as connection, connection.cursor() as cursor:
         # Without locks on the master table: its writers go on.
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
@@ -127,11 +130,3 @@ def _same(cursor: Cursor, table: str, key: str) -> str:
         return f"r.`{key}` = s.`{key}`"
     sought = f"CONVERT(s.`{key}` USING {charset}) COLLATE {collation}"
     return f"r.`{key}` = {sought} AND BINARY CONVERT(r.`{key}` USING utf8mb4) = BINARY s.`{key}`"
-
-
-def _staged(kind: pa.DataType) -> str:
-    if pa.types.is_integer(kind):
-        return "BIGINT" if pa.types.is_signed_integer(kind) else "BIGINT UNSIGNED"
-    if pa.types.is_decimal(kind):
-        return f"DECIMAL({kind.precision}, {kind.scale})"
-    return "DATETIME(6)" if pa.types.is_timestamp(kind) else "LONGTEXT COLLATE utf8mb4_nopad_bin"
