@@ -12,11 +12,17 @@ from services.settings import ROOT
 from services.warehouse import connect, login
 from spark_apps.master import tables
 from spark_apps.master.catalogue import load_catalogue
+from spark_apps.master.publish import publish
+from spark_apps.master.ranking import build_ranking
 from spark_apps.pipeline import load_pipeline
+from spark_apps.semistream.relation import PageFile
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from services.settings import Settings
     from services.warehouse import Login
+    from spark_apps.master.snapshots import Snapshot
     from spark_apps.pipeline import Master
 
 SCHEMA = "freshet_master"
@@ -62,3 +68,27 @@ def products(empty: Warehouse) -> Warehouse:
     load_catalogue(empty.login, ROWS)
     tables.prepare(empty.login, empty.master)
     return empty
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The snapshots of one pipeline, in a place where there are those of others."""
+    return tmp_path / "sales"
+
+
+def refreshed(products: Warehouse, folder: Path) -> Snapshot:
+    """Build and publish the next version."""
+    return publish(products.login, products.master, build_ranking(products.login, products.master), folder)
+
+
+def rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
+    """All rows of a version, each page checked against its checksum."""
+    relation = PageFile(snapshot.path)
+    relation.verify()
+    pages = (relation.read_page(page).rows.to_pylist() for page in range(relation.pages))
+    return [tuple(row.values()) for page in pages for row in page]
+
+
+def files(folder: Path) -> set[str]:
+    """What is in the folder."""
+    return {file.name for file in folder.iterdir()}

@@ -1,25 +1,25 @@
-"""A version is there whole or not at all, stays while somebody holds it, and goes when nobody does."""
+"""A version is published whole and checked, or not at all, and whoever is killed on the way finishes later."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from contextlib import ExitStack
+import json
+import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from errno import ENOSPC
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
+import pymysql
 import pytest
 
-from services.settings import ROOT
 from services.warehouse import connect
 from spark_apps.master import publish as publishing
-from spark_apps.master.changes import ChangesForgottenError, read_changes
+from spark_apps.master import ranking as ranked_copies
+from spark_apps.master.changes import read_changes
 from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, announce, page_rows, publish, write_pages
 from spark_apps.master.ranking import build_ranking
-from spark_apps.master.snapshots import Snapshot, SnapshotError, current, hold
-from spark_apps.semistream.relation import PageFile
-from tests.spark_apps.master.conftest import ROWS
+from spark_apps.master.snapshots import SnapshotError, current
+from tests.spark_apps.master.conftest import ROWS, files, refreshed, rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,43 +27,11 @@ if TYPE_CHECKING:
     from tests.spark_apps.master.conftest import Warehouse
 
 pytestmark = pytest.mark.integration
-HOLD = """
-import sys
-from pathlib import Path
-from spark_apps.master.snapshots import hold
-with hold(Path(sys.argv[1])) as snapshot:
-    print("holds", snapshot.version, flush=True)
-    input()
-"""
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The snapshots of one pipeline, in a place where there are those of others."""
-    return tmp_path / "sales"
-
-
-def refreshed(products: Warehouse, folder: Path) -> Snapshot:
-    """Build and publish the next version."""
-    return publish(products.login, products.master, build_ranking(products.login, products.master), folder)
 
 
 def die(*_: object) -> None:
     """End here, as a process that is killed does."""
     raise KeyboardInterrupt
-
-
-def rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
-    """All rows of a version, each page checked against its checksum."""
-    relation = PageFile(snapshot.path)
-    relation.verify()
-    pages = (relation.read_page(page).rows.to_pylist() for page in range(relation.pages))
-    return [tuple(row.values()) for page in pages for row in page]
-
-
-def files(folder: Path) -> set[str]:
-    """What is in the folder."""
-    return {file.name for file in folder.iterdir()}
 
 
 def test_a_copy_that_another_run_has_replaced_is_not_published(products: Warehouse, folder: Path) -> None:
@@ -77,7 +45,21 @@ def test_a_copy_that_another_run_has_replaced_is_not_published(products: Warehou
     assert current(folder) == first
 
 
-@pytest.mark.parametrize("moment", ["write_page_file", "swap_in", "announce", "remove_old", "forget"])
+def test_runs_take_turns_to_build_and_to_publish(
+    products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that waits for too long says for what."""
+    ranking = build_ranking(products.login, products.master)
+    monkeypatch.setattr(ranked_copies, "LONGEST_TURN_SECONDS", 0)
+    with ranked_copies.one_at_a_time(products.login, products.master):
+        with pytest.raises(SnapshotError, match="another run has been ranking or publishing `product`"):
+            build_ranking(products.login, products.master)
+        with pytest.raises(SnapshotError, match="another run has been ranking or publishing `product`"):
+            publish(products.login, products.master, ranking, folder)
+    assert publish(products.login, products.master, ranking, folder).version == 1
+
+
+@pytest.mark.parametrize("moment", ["PageFile", "swap_in", "announce", "remove_old", "forget"])
 def test_a_publisher_that_was_killed_finishes_when_it_is_run_again(
     products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -95,6 +77,60 @@ def test_a_publisher_that_was_killed_finishes_when_it_is_run_again(
     assert keys[:2] == [9, 1]
     assert keys == [key for (key,) in products.ask("SELECT product_id FROM product_by_rank ORDER BY access_rank")]
     assert products.ask("SHOW TABLES LIKE 'product\\_by\\_rank%'") == [("product_by_rank",)]
+
+
+def test_a_version_is_not_announced_before_its_table_is_in_use(
+    products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads in a transaction keeps the table in use; when it has ended, publishing finishes."""
+    first = refreshed(products, folder)
+    ranking = build_ranking(products.login, products.master)
+    monkeypatch.setattr(ranked_copies, "LONGEST_WAIT_SECONDS", 1)
+    with connect(products.login) as reader, reader.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM product_by_rank")
+        with pytest.raises(pymysql.OperationalError, match="Lock wait timeout"):
+            publish(products.login, products.master, ranking, folder)
+        assert current(folder) == first
+    assert publish(products.login, products.master, ranking, folder).version == first.version + 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ["DELETE FROM product_by_rank_next WHERE access_rank = 7"],
+        [
+            "ALTER TABLE product_by_rank_next DROP KEY by_key",
+            "UPDATE product_by_rank_next SET product_id = 3 WHERE product_id = 5",
+        ],
+    ],
+    ids=["a row less than was checked", "a key twice"],
+)
+def test_pages_that_are_not_of_what_was_checked_are_not_published(
+    products: Warehouse, folder: Path, damage: list[str]
+) -> None:
+    """Whatever has become of the copy since."""
+    first = refreshed(products, folder)
+    ranking = build_ranking(products.login, products.master)
+    products.run(*damage)
+    with pytest.raises(SnapshotError, match=rf"v000002\.pages has .* must have {ROWS} to {ROWS} .*not published"):
+        publish(products.login, products.master, ranking, folder)
+    assert current(folder) == first
+
+
+def test_a_disk_that_is_full_leaves_no_half_note_of_a_version(
+    products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers go on with the version that they have."""
+    first = refreshed(products, folder)
+
+    def written_in_part(_note: object, file: IO[str]) -> None:
+        file.write('{"version": ')
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    monkeypatch.setattr(json, "dump", written_in_part)
+    with pytest.raises(OSError, match="No space left"):
+        refreshed(products, folder)
+    assert current(folder) == first
 
 
 def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_of_them() -> None:
@@ -141,29 +177,6 @@ def test_the_next_snapshot_contains_the_changes_and_reading_on_from_it_tells_onl
     assert sorted(both.rows["product_id"].to_pylist()) == [1, 3]
 
 
-def test_a_held_version_stays_and_is_removed_when_its_reader_is_killed(products: Warehouse, folder: Path) -> None:
-    """Kill -9 lets go; changes stay in the log as long as a version that needs them."""
-    refreshed(products, folder)
-    reader = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with reader, connect(products.login) as connection:
-        assert reader.stdout
-        assert reader.stdout.readline() == "holds 1\n"
-        for price in (1, 2, 3):
-            products.run(f"UPDATE product SET price_cents = {price} WHERE product_id = 1")
-            refreshed(products, folder)
-        assert files(folder) == {f"v00000{version}.{kind}" for version in (1, 3, 4) for kind in ("pages", "json")}
-        assert read_changes(connection, products.master, 0).rows["price_cents"].to_pylist() == [3]
-        reader.kill()
-        reader.wait()
-        last = refreshed(products, folder)
-        assert files(folder) == {f"v00000{version}.{kind}" for version in (4, 5) for kind in ("pages", "json")}
-        with pytest.raises(ChangesForgottenError):
-            read_changes(connection, products.master, 0)
-        assert read_changes(connection, products.master, last.position).position == last.position
-
-
 def test_changes_that_another_pipeline_on_the_same_table_needs_stay_in_the_log(
     products: Warehouse, folder: Path
 ) -> None:
@@ -187,21 +200,6 @@ def test_versions_of_another_table_keep_nothing_in_the_log(products: Warehouse, 
     assert products.ask("SELECT COUNT(*) FROM product_change") == [(1,)]
 
 
-def test_a_released_version_is_removed_with_the_next_ones(products: Warehouse, folder: Path) -> None:
-    """Two readers hold two versions; each stays as long as its reader."""
-    refreshed(products, folder)
-    with ExitStack() as moves_on:
-        with hold(folder) as old:
-            refreshed(products, folder)
-            newer = moves_on.enter_context(hold(folder))
-            assert (old.version, newer.version) == (1, 2)
-            refreshed(products, folder)
-            assert rows(old)
-        refreshed(products, folder)
-        assert not old.path.exists()
-        assert rows(newer)
-
-
 def test_what_a_killed_publisher_left_is_never_read_and_is_cleared_away(products: Warehouse, folder: Path) -> None:
     """Pages that nothing says are whole, and the half of a note that would have said so."""
     first = refreshed(products, folder)
@@ -211,9 +209,3 @@ def test_what_a_killed_publisher_left_is_never_read_and_is_cleared_away(products
     assert current(folder) == first
     assert publish(products.login, products.master, ranking, folder).version == 2
     assert files(folder) == {f"v00000{version}.{kind}" for version in (1, 2) for kind in ("pages", "json")}
-
-
-def test_holding_before_anything_is_published_is_an_error_with_what_to_do(folder: Path) -> None:
-    """As when the application is started first."""
-    with pytest.raises(SnapshotError, match=r"no snapshot in .*refresh_master_order publishes one"), hold(folder):
-        pass
