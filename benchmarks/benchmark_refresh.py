@@ -1,7 +1,8 @@
-"""How long it takes to load a catalogue, to rank it and to publish its snapshot, and how much memory.
+"""How long each step of a refresh takes, and how much memory: load, estimate, rank, check, write the snapshot.
 
-Run by `python -m benchmarks.benchmark_refresh`; `--products 2000000` for one size only. MariaDB is the benchmark's own,
-with the settings of the system, and works on the same processors. A million keys have an estimate, the others none.
+Run by `python -m benchmarks.benchmark_refresh`; `--products 2000000` for one size only. Kafka and MariaDB are the
+benchmark's own, with the settings of the system, and work on the same processors. Memory is what the step's process
+grows by, of the estimate the whole of its largest process, which is Spark's JVM.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ import argparse
 import multiprocessing
 import platform
 import resource
+import shutil
 import time
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
 from benchmarks.stream.own_services import own_services
+from benchmarks.stream.programs import Program
+from benchmarks.stream.setting import ESTIMATE, fill_topic
+from quality.master import check_ranking
 from services.settings import ROOT, settings
 from services.warehouse import connect, login
 from spark_apps.master.catalogue import load_catalogue
-from spark_apps.master.frequency import WEIGHT, Estimate, store_estimate
 from spark_apps.master.publish import write_pages
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import Names, prepare
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
 
 SIZES = (2_000_000, 10_000_000)
-ESTIMATED = 1_000_000
+EVENTS = 4_000_000
 KILOBYTES = 1024  # of a megabyte
 
 
@@ -43,8 +44,11 @@ class Measured(NamedTuple):
     """What a step took."""
 
     seconds: float
-    megabytes: float  # that its process grew by
+    megabytes: float
     made: object  # what it returned
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.1f} s, {self.megabytes:.0f} MB"
 
 
 def main() -> None:
@@ -53,17 +57,17 @@ def main() -> None:
     parser.add_argument("--products", type=int, nargs="*", default=SIZES, help=f"how many (default: {SIZES})")
     sizes = parser.parse_args().products
     print(f"{platform.processor() or platform.machine()}, {multiprocessing.cpu_count()} processors")
-    print("| products | load | rank | snapshot | memory of the snapshot |\n| --- | --- | --- | --- | --- |")
-    with own_services():
+    print("| products | load | estimate | rank | check | snapshot |\n| --- | --- | --- | --- | --- | --- |")
+    with own_services() as chosen:
+        shutil.copytree(ROOT / "pipelines", chosen.pipelines)
+        fill_topic(chosen, pipeline().source.topic, "--events", EVENTS, "--keys", min(sizes))
         for products in sizes:
             empty()
             loaded = alone(load, products)
             prepare(login("owner"), pipeline().master)
-            store_estimate(login("loader"), pipeline().master, estimate(products))
-            ranked = alone(rank)
-            written = alone(snapshot, ranked.made)
-            times = " | ".join(f"{each.seconds:.1f} s" for each in (loaded, ranked, written))
-            print(f"| {products:,} | {times} | {written.megabytes:.0f} MB |", flush=True)
+            estimated, ranked = alone(estimate), alone(rank)
+            checked, written = alone(check, ranked.made), alone(snapshot, ranked.made)
+            print(f"| {products:,} | {loaded} | {estimated} | {ranked} | {checked} | {written} |", flush=True)
 
 
 def pipeline() -> Pipeline:
@@ -85,13 +89,6 @@ def empty() -> None:
         cursor.execute("TRUNCATE product")
 
 
-def estimate(products: int) -> Estimate:
-    """Give the first keys weights by Zipf's law."""
-    keys = np.random.default_rng(3).permutation(products)[:ESTIMATED] + 1
-    weights = 1e9 / np.arange(1, len(keys) + 1)
-    return Estimate(1, float(weights.sum()), pa.table({"product_id": keys, WEIGHT: weights}))
-
-
 def alone(step: Callable[..., object], *arguments: object) -> Measured:
     """Run a step in a process of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
@@ -105,7 +102,9 @@ def measured(step: Callable[..., object], *arguments: object) -> Measured:
     started = time.monotonic()
     made = step(*arguments)
     seconds = time.monotonic() - started
-    return Measured(seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / KILOBYTES, made)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return Measured(seconds, max(grown, child) / KILOBYTES, made)
 
 
 def load(products: int) -> None:
@@ -113,13 +112,25 @@ def load(products: int) -> None:
     load_catalogue(login("owner"), products)
 
 
+def estimate() -> None:
+    """What refresh_master_order begins with: count the topic's events, and store."""
+    Program(settings(), ESTIMATE, "--pipeline", pipeline().name).wait()
+
+
 def rank() -> Ranking:
-    """The first half of what refresh_master_order does after its estimate."""
+    """Its second step."""
     return build_ranking(login("owner"), pipeline().master)
 
 
+def check(ranking: Ranking) -> None:
+    """The gate."""
+    outcome = check_ranking(login("checker"), pipeline().master, ranking, 1)
+    if outcome.failures:
+        raise SystemExit(f"the benchmark's own copy is refused: {outcome.failures}")
+
+
 def snapshot(ranking: Ranking) -> None:
-    """The second half, but for the change of hands."""
+    """The last step, but for the change of hands."""
     write_pages(login("owner"), pipeline().master, ranking, settings().state / "snapshots" / "measured")
 
 
