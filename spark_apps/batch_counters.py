@@ -101,7 +101,7 @@ class BatchCounters:
         }
         with self._lock:
             self.batches += 1
-            self.totals += replace(counts, taken_segments=[])  # those are of the batch alone
+            self.totals += replace(counts, taken_segments=[], set_aside=[])  # those are of the batch alone
             self.newest = row
             self._rows.append(row)
         return counts
@@ -124,12 +124,11 @@ class BatchCounters:
         rows = list(self._rows)
         if not rows:
             return
-        columns = [*rows[0], "lag", "shed_waiting", "shed_oldest_seconds"]
+        columns = [*rows[0], "lag", "shed_waiting", "shed_damaged", "shed_oldest_seconds"]
         statement = f"INSERT INTO batch_counters ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"  # noqa: S608  # our own names
+        now = [self.lag, self.shed.events, self.shed.damaged, self.shed.oldest_seconds]
         with connection.cursor() as cursor:
-            cursor.executemany(
-                statement, [[*row.values(), self.lag, self.shed.events, self.shed.oldest_seconds] for row in rows]
-            )
+            cursor.executemany(statement, [[*row.values(), *now] for row in rows])
             cursor.execute(
                 "DELETE FROM batch_counters WHERE pipeline = %s AND finished_at < UTC_TIMESTAMP() - INTERVAL %s DAY",
                 (self.pipeline.name, KEPT_DAYS),

@@ -207,6 +207,8 @@ class Stream:
                 target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
                 enriched.write.format("kafka").options(**target).save()
             counts = counters.end(self.source.number, batch_id, snapshot, time.monotonic() - began)
+        for line in counts.set_aside:
+            print(f"enrich_stream: {line}", flush=True)
         if counts.taken_segments:
             with connect(login("loader", self.chosen)) as connection:
                 shedding.forget(connection, self.sheds, counts.taken_segments)

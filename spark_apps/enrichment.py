@@ -116,7 +116,11 @@ class Enricher:
             segment = shedding.take(connection, self.pipeline.name, work.join.schema, job)
             if segment is None:
                 return False
-            events = segment.read(self.sheds, work.join.schema).sort_by([(name, "ascending") for name in POSITION])
+            try:
+                events = segment.read(self.sheds, work.join.schema).sort_by([(name, "ascending") for name in POSITION])
+            except (OSError, ValueError) as problem:
+                work.counts.set_aside.append(shedding.set_aside(connection, self.pipeline.name, segment, problem))
+                return True
             widen(spans, events["kafka_partition"], events["kafka_offset"])
             with self._landing(connection, segment.source, work, lambda: segment.oldest_at) as landing:
                 for rows in work.join.joined([events]):

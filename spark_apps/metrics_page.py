@@ -55,6 +55,7 @@ def _metrics(counters: BatchCounters) -> Iterator[tuple[str, str, str, str, Samp
     yield "task_seconds_total", "counter", "phase", "time of all tasks together", dict(totals.seconds)
     yield "memory_budget_bytes", "gauge", "", "what a worker's join may use", {"": counters.pipeline.memory_mb * 2**20}
     yield "shed_waiting_events", "gauge", "", "events that were shed and wait", {"": counters.shed.events}
+    yield "shed_damaged_events", "gauge", "", "those of them whose file cannot be read", {"": counters.shed.damaged}
     yield "shed_oldest_seconds", "gauge", "", "age of the oldest of them", {"": counters.shed.oldest_seconds}
     if counters.lag is not None:
         yield "lag_events", "gauge", "", "events that wait in the topic", {"": counters.lag}

@@ -7,7 +7,8 @@
 A file is complete and on the disk before its row is written, in the transaction that says that its events were read.
 The transaction that takes them back marks the row; row and file go when that task's job is done, for then its messages
 are in the enriched topic, too. So after a crash there is a file for every row, and what is taken back twice lands twice
-on the same positions. Files without a row are removed at the next start.
+on the same positions. Files without a row are removed at the next start. A file that is missing or damaged is set
+aside: its row says why, its events wait on.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Segment:
     number: int
     source: int
     file: str
+    events: int
     oldest_at: datetime
 
     def read(self, root: Path, schema: pa.Schema) -> pa.RecordBatch:
@@ -52,10 +54,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What waits in a pipeline's shed store."""
+    """What waits in a pipeline's shed store; segments are those that can be taken back."""
 
     segments: int = 0
     events: int = 0
+    damaged: int = 0  # of those events, they are in segments that were set aside
     oldest_at: datetime | None = None
 
     @property
@@ -152,12 +155,13 @@ def _locked(folder: Path) -> Iterator[None]:
 def take(connection: Connection, pipeline: str, schema: pa.Schema, job: str) -> Segment | None:
     """Take the segment back that has waited longest, in a transaction that loads its events; None if there is none.
 
-    Its row stays, marked. What another transaction takes is passed over, and what this job has taken already, too.
+    Its row stays, marked. What another transaction takes is passed over, and what this job has taken already or was set
+    aside, too.
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT segment, source, file, oldest_at FROM shed_segment WHERE pipeline = %s AND fields = %s "
-            "AND NOT taken_by <=> %s ORDER BY oldest_at LIMIT 1 FOR UPDATE SKIP LOCKED",
+            "SELECT segment, source, file, events, oldest_at FROM shed_segment WHERE pipeline = %s AND fields = %s "
+            "AND damage IS NULL AND NOT taken_by <=> %s ORDER BY oldest_at LIMIT 1 FOR UPDATE SKIP LOCKED",
             (pipeline, fields_number(schema), job),
         )
         found = cursor.fetchall()
@@ -170,6 +174,20 @@ def take(connection: Connection, pipeline: str, schema: pa.Schema, job: str) -> 
             (segment.number,),
         )
     return segment
+
+
+def set_aside(connection: Connection, pipeline: str, segment: Segment, problem: Exception) -> str:
+    """Undo `take` and leave a segment that cannot be read to an operator; return the line that tells of it."""
+    connection.rollback()
+    why = str(problem).rstrip(".")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE shed_segment SET damage = LEFT(%s, 500) WHERE segment = %s", (why, segment.number))
+    connection.commit()
+    return (
+        f"shed file {segment.file} cannot be read: {why}. It is set aside as segment {segment.number}; those of its "
+        f"{segment.events} events that have not landed stay in {pipeline}_shed. Restore it, or have them read again "
+        "from the topic: docs/pipelines.md says how."
+    )
 
 
 def forget(connection: Connection, root: Path, segments: Sequence[int]) -> None:
@@ -203,12 +221,13 @@ def waiting(connection: Connection, pipeline: str, schema: pa.Schema) -> Waiting
     """Say what waits; segments that a job took in vain wait too, their events do not."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT COUNT(*), COALESCE(SUM(IF(taken_by IS NULL, events, 0)), 0), "
+            "SELECT COALESCE(SUM(damage IS NULL), 0), COALESCE(SUM(IF(taken_by IS NULL, events, 0)), 0), "
+            "COALESCE(SUM(IF(taken_by IS NULL AND damage IS NOT NULL, events, 0)), 0), "
             "MIN(IF(taken_by IS NULL, oldest_at, NULL)) FROM shed_segment WHERE pipeline = %s AND fields = %s",
             (pipeline, fields_number(schema)),
         )
-        ((segments, events, oldest_at),) = cursor.fetchall()
-    return Waiting(int(segments), int(events), oldest_at)
+        ((segments, events, damaged, oldest_at),) = cursor.fetchall()
+    return Waiting(int(segments), int(events), int(damaged), oldest_at)
 
 
 def fields_number(schema: pa.Schema) -> int:

@@ -42,6 +42,7 @@ class TaskCounts:
         shed: put off when time was over.
         taken_back: shed earlier, and tried again.
         taken_segments: the numbers of the segments that those were in.
+        set_aside: a line for each segment that could not be read.
         rejected: unreadable events by the kind of reason.
         seconds: by phase, of all tasks together.
         latency_total: seconds from Kafka's timestamp to the commit, of all events together.
@@ -58,6 +59,7 @@ class TaskCounts:
     shed: int = 0
     taken_back: int = 0
     taken_segments: list[int] = field(default_factory=list)
+    set_aside: list[str] = field(default_factory=list)
     rejected: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
     latency_total: float = 0.0

@@ -238,9 +238,51 @@ def test_a_segment_of_other_fields_is_not_read(stream: Stream) -> None:
     assert stream.waiting().events == events
 
 
+@pytest.mark.parametrize("damage", ["gone", "spoilt", "cut", "empty"])
+@pytest.mark.parametrize("mended", ["restored", "read again"])
+def test_a_file_that_cannot_be_read_is_set_aside_and_its_events_wait(stream: Stream, damage: str, mended: str) -> None:
+    """All others come back, accounting holds, an operator is told; restored or read again, its events land too."""
+    batches = [(partition, stream.arrive(partition, 2000)) for partition in (0, 1)]
+    for batch in batches:
+        joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+        stream.run(*batch)
+    file, *others = stream.files()
+    assert others
+    content = file.read_bytes()
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes({"spoilt": content[:-9] + b"?" + content[-8:], "cut": content[:-1], "empty": b""}[damage])
+    SlowPageFile.seconds = 0.0
+    counts = stream.run(job="job")
+    stream.forget(counts.taken_segments)
+    stream.take_all_back()
+    ((segment, events),) = stream.query("SELECT segment, events FROM shed_segment WHERE pipeline = 'flooded'")
+    (line,) = counts.set_aside
+    assert str(file.relative_to(stream.root)) in line
+    assert f"set aside as segment {segment}; those of its {events} events" in line
+    stream.assert_accounted()
+    assert len(stream.positions("shed")) == events
+    assert (stream.waiting().segments, stream.waiting().damaged, stream.waiting().events) == (0, events, events)
+
+    if mended == "restored":
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+        change = f"UPDATE shed_segment SET damage = NULL WHERE segment = {segment}"
+    else:
+        for batch in batches:
+            stream.run(*batch)
+        change = f"DELETE FROM shed_segment WHERE segment = {segment}"
+    with connect(login("owner")) as connection, connection.cursor() as cursor:
+        cursor.execute(change)
+    stream.take_all_back()
+    stream.sweep()
+    stream.assert_all_landed()
+
+
 def test_the_age_of_what_waits_is_its_oldest_events(stream: Stream) -> None:
     """By Kafka's timestamp, not by when it was shed."""
     two_hours = timedelta(hours=2)
-    waiting = shedding.Waiting(1, 5, (datetime.now(UTC) - two_hours).replace(tzinfo=None))
+    waiting = shedding.Waiting(1, 5, oldest_at=(datetime.now(UTC) - two_hours).replace(tzinfo=None))
     assert waiting.oldest_seconds == pytest.approx(two_hours.total_seconds(), abs=60)
     assert stream.waiting().oldest_seconds == 0.0
