@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pyarrow import types as arrow_types
+
 from services.warehouse import connect
 from spark_apps.fields import KINDS
+from spark_apps.master.arrow_rows import read_table
+from spark_apps.master.tables import listed
 from spark_apps.pipeline import POSITION
 
 if TYPE_CHECKING:
@@ -87,13 +91,7 @@ def _never_null(cursor: Cursor, pipeline: Pipeline) -> str:
 
 def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]]:
     """Return the pipeline's tables, each with its columns and their types."""
-    master = _columns(cursor, pipeline.master.table)
-    missing = [name for name in (*pipeline.master.key, *pipeline.master.columns) if name not in master]
-    if missing:
-        lack = f"lacks {', '.join(missing)}" if master else "is not there"
-        raise TableError(
-            f"pipeline {pipeline.name!r}: master table {pipeline.master.table!r} {lack}. Correct [master]."
-        )
+    master = _master_columns(cursor, pipeline)
     fields = {name: KINDS[kind].sql for name, kind in pipeline.source.fields.items()}
     known = {**fields, **{name: master[name] for name in pipeline.master.columns}}
     return {
@@ -102,6 +100,24 @@ def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]
         f"{pipeline.name}_rejected": {"reason": "VARCHAR(200) NOT NULL", "event": "LONGBLOB"},
         f"{pipeline.name}_shed": {"segment": "BIGINT UNSIGNED NOT NULL, KEY (segment)"},
     }
+
+
+def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
+    """Return the master table's columns and their types, after a check of those that the pipeline uses."""
+    table = pipeline.master.table
+    there = _columns(cursor, table)
+    used = [*pipeline.master.key, *pipeline.master.columns]
+    where = f"pipeline {pipeline.name!r}: master table {table!r}"
+    if missing := [name for name in used if name not in there]:
+        lack = f"lacks {', '.join(missing)}" if there else "is not there"
+        raise TableError(f"{where} {lack}. Correct [master].")
+    as_read = read_table(cursor.connection, f"SELECT {listed(used)} FROM `{table}` LIMIT 0").schema  # noqa: S608
+    if binary := [f"{name} {there[name]}" for name in used if arrow_types.is_binary(as_read.field(name).type)]:
+        raise TableError(
+            f"{where} has bytes in {', '.join(binary)}, which neither rows that are loaded as text nor JSON can carry. "
+            "Leave such columns out of [master]: the view has them all the same. Or name a column that has HEX() of it."
+        )
+    return there
 
 
 def _plain(kind: str) -> str:

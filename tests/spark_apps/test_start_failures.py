@@ -13,7 +13,7 @@ import pytest
 from services.ports import free_ports
 from services.settings import ROOT
 from services.waiting import wait_until
-from services.warehouse import login
+from services.warehouse import connect, login
 from spark_apps.control import is_running
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
@@ -95,6 +95,29 @@ def test_a_pipeline_that_does_not_fit_what_is_there(fit: Fit, old: str, new: str
     """No topic, a table without a column, no table, no master table, a rule that is broken."""
     assert old in fit.text
     assert says in fit.refusal(old, new)
+
+
+@pytest.fixture(scope="module")
+def parts(fit: Fit, migrated: Settings) -> str:
+    """The beginning of a [master] whose table fits no better than it has to."""
+    with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE OR REPLACE TABLE part (product_id BIGINT UNSIGNED PRIMARY KEY, product_key INT UNSIGNED NOT NULL, "
+            "price_cents INT UNSIGNED NOT NULL, shape VARBINARY(8), flags BIT(3), photo BLOB, updated_at TIMESTAMP(3))"
+        )
+        cursor.execute("GRANT SELECT ON part TO loader@'%'")
+    assert MASTER in fit.text
+    return MASTER.replace("product", "part", 1)
+
+
+MASTER = 'table = "product"\nkey = ["product_id"]\ncolumns = ["product_key", "price_cents"'
+
+
+def test_master_columns_that_hold_bytes(fit: Fit, parts: str) -> None:
+    """Of each type; they would be loaded as text, and be other bytes then."""
+    line = fit.refusal(MASTER, parts + ', "shape", "flags", "photo"')
+    assert "master table 'part' has bytes in shape varbinary(8), flags bit(3), photo blob, which" in line
+    assert "Leave such columns out of [master]" in line
 
 
 @pytest.mark.parametrize(
