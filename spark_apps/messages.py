@@ -49,15 +49,16 @@ def _json(column: pa.Array) -> pa.Array:
     """Write a column's values as JSON."""
     if arrow_types.is_timestamp(column.type):
         text = compute.binary_join_element_wise('"', compute.strftime(column, "%Y-%m-%dT%H:%M:%SZ"), '"', "")
-    elif arrow_types.is_string(column.type):
+    elif arrow_types.is_floating(column.type):  # a division by zero is NULL in SQL, and infinite is no JSON
+        text = compute.if_else(compute.is_finite(column), column.cast(pa.string()), None)
+    elif arrow_types.is_integer(column.type) or arrow_types.is_decimal(column.type):
+        text = column.cast(pa.string())
+    else:
+        column = column.cast(pa.string())  # a date for one
         if compute.all(compute.match_substring_regex(column, _PLAIN), min_count=0).as_py():
             text = compute.binary_join_element_wise('"', column, '"', "")
         else:
             text = pa.array([None if each is None else json.dumps(each) for each in column.to_pylist()], pa.string())
-    elif arrow_types.is_floating(column.type):  # a division by zero is NULL in SQL, and infinite is no JSON
-        text = compute.if_else(compute.is_finite(column), column.cast(pa.string()), None)
-    else:
-        text = column.cast(pa.string())
     return text.fill_null("null")
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
+from spark_apps.events import POSITION
 from spark_apps.messages import messages
 
 ROWS = pa.table(
@@ -31,6 +33,24 @@ def test_a_message_is_json_with_its_rows_values() -> None:
         {"name": None, "number": None, "at": None},
         {"name": "商品 😀", "number": None, "at": "1969-01-01T00:00:00.000Z"},
     ]
+
+
+def test_every_type_that_master_data_can_have_is_json() -> None:
+    """Numbers are numbers, with all their digits; what JSON has no type for is a text."""
+    columns = {
+        "day": (pa.date32(), date(2026, 2, 28), "2026-02-28"),
+        "amount": (pa.decimal128(38, 2), Decimal("-1234567890123456789.50"), Decimal("-1234567890123456789.50")),
+        "rate": (pa.decimal128(38, 12), Decimal("0.000000000001"), Decimal("0.000000000001")),
+        "large": (pa.uint64(), 2**64 - 1, 2**64 - 1),
+        "small": (pa.int8(), -1, -1),
+        "single": (pa.float32(), 0.5, 0.5),
+        "moment": (pa.timestamp("us"), datetime(2026, 1, 2, 3, 4, 5, 6), "2026-01-02T03:04:05.000006Z"),  # noqa: DTZ001 - UTC
+    }
+    rows = {name: pa.array([value, None, value], kind) for name, (kind, value, _) in columns.items()}
+    made = messages(3, ["small"], list(columns), pa.table({**rows, **{name: ROWS[name] for name in POSITION}}))
+    shown = [json.loads(value, parse_float=Decimal) for value in made["value"].to_pylist()]
+    expected = {name: json for name, (_, _, json) in columns.items()}
+    assert shown == [expected, dict.fromkeys(columns), expected]
 
 
 def test_a_message_says_where_its_event_came_from() -> None:
