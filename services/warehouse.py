@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Account = Literal["root", "owner", "loader", "reader", "checker"]
 CONNECT_TIMEOUT_SECONDS = 5
+ANSWER_SECONDS = 5  # for small questions of who has a stop flag to look at
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 

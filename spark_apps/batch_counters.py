@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 from kafka.errors import KafkaError
 
-from services.warehouse import connect, login
+from services.warehouse import ANSWER_SECONDS, connect, login
 from spark_apps.events import EventReader
 from spark_apps.lag import Lag
 from spark_apps.shedding import Waiting, waiting
@@ -113,7 +113,7 @@ class BatchCounters:
         """
         self.lag = None
         try:
-            with connect(self._loader) as connection:
+            with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection:
                 self.shed = waiting(connection, self.pipeline.name, self._schema)
                 self.lag = self._lag.behind(_next_offsets(connection, self.pipeline.name, source))
                 self._write(connection)

@@ -1,7 +1,8 @@
 """One application a pipeline, and a way to ask it to stop.
 
 An application holds a named lock of the warehouse's server for as long as it lives. The server lets the lock go when
-the connection ends, however it ends: what the lock says is true even after a kill -9.
+the connection ends, however it ends: what the lock says is true even after a kill -9. No question waits long for its
+answer, so that a server that hangs keeps nobody from stopping.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Self
 
 import pymysql
 
-from services.warehouse import connect
+from services.warehouse import ANSWER_SECONDS, connect
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from services.warehouse import Login
+
+
+LOCK_SECONDS = 2  # until the server sees that a connection has ended, our own that broke off for one
 
 
 class AlreadyRunningError(Exception):
@@ -43,9 +47,10 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with suppress(pymysql.Error), self._connection.cursor() as cursor:  # the server may see the end only later
-            cursor.execute("DO RELEASE_LOCK(%s)", (_lock_name(self._pipeline),))
-        self._context.__exit__(kind, error, traceback)
+        with suppress(pymysql.Error):  # the server lets go by itself, if only later
+            with self._connection.cursor() as cursor:
+                cursor.execute("DO RELEASE_LOCK(%s)", (_lock_name(self._pipeline),))
+            self._context.__exit__(kind, error, traceback)
 
     def stop_requested(self) -> bool:
         """Tell whether an operator asked to stop; takes the lease again if the server was away."""
@@ -61,10 +66,10 @@ class Lease:
         return bool(row[0])
 
     def _acquire(self) -> None:
-        self._context = connect(self._loader)
+        self._context = connect(self._loader, answer_seconds=ANSWER_SECONDS)
         self._connection = self._context.__enter__()
         with self._connection.cursor() as cursor:
-            cursor.execute("SELECT GET_LOCK(%s, 0)", (_lock_name(self._pipeline),))
+            cursor.execute("SELECT GET_LOCK(%s, %s)", (_lock_name(self._pipeline), LOCK_SECONDS))
             ((taken,),) = cursor.fetchall()
         if not taken:
             raise AlreadyRunningError(

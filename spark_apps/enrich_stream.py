@@ -22,7 +22,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from services.settings import SettingsError, settings
-from services.warehouse import connect, login
+from services.warehouse import ANSWER_SECONDS, connect, login
 from spark_apps import shedding
 from spark_apps.batch_counters import BatchCounters
 from spark_apps.control import AlreadyRunningError, Lease
@@ -161,7 +161,7 @@ class Stream:
 
     def start(self, session: SparkSession, counters: BatchCounters) -> StreamingQuery:
         """Start the query where its checkpoint says that the last one ended."""
-        with connect(login("loader", self.chosen)) as connection:
+        with connect(login("loader", self.chosen), answer_seconds=ANSWER_SECONDS) as connection:
             shedding.sweep(connection, self.sheds, self.pipeline.name)
         topic = self.pipeline.source.topic
         checkpoint = self.chosen.state / "checkpoints" / self.pipeline.name / str(self.source.number)

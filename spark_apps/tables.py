@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyarrow import types as arrow_types
 
-from services.warehouse import connect
+from services.warehouse import ANSWER_SECONDS, connect
 from spark_apps.fields import KINDS
 from spark_apps.master.arrow_rows import read_table
 from spark_apps.master.tables import listed
@@ -59,7 +59,7 @@ def check_tables(loader: Login, pipeline: Pipeline) -> str:
     Raises:
         TableError: a table or a column is missing or of another type, or every one of the columns may be null.
     """
-    with connect(loader) as connection, connection.cursor() as cursor:
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         for table, columns in _definitions(cursor, pipeline).items():
             present = _columns(cursor, table)
             wrong = [name for name, kind in columns.items() if _plain(present.get(name, "")) != _plain(kind)]

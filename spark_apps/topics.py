@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
-from services.warehouse import connect
+from services.warehouse import ANSWER_SECONDS, connect
 
 if TYPE_CHECKING:
     from services.warehouse import Login
@@ -66,7 +66,7 @@ def source_of(bootstrap: str, topic: str, loader: Login) -> Source:
     """Return the incarnation of a topic that is on the broker now, with its number in the warehouse."""
     topic_id = _topic_id(bootstrap, topic)
     known = "SELECT source FROM source WHERE topic = %s AND topic_id = %s"
-    with connect(loader) as connection, connection.cursor() as cursor:
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         if not cursor.execute(known, (topic, topic_id)):  # an INSERT IGNORE would use up a number each time
             cursor.execute("INSERT INTO source (topic, topic_id) VALUES (%s, %s)", (topic, topic_id))
             cursor.execute(known, (topic, topic_id))

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
+import pymysql
 import pytest
 
 from services.settings import ROOT
 from services.waiting import wait_until
 from services.warehouse import login
 from spark_apps.control import AlreadyRunningError, Lease, is_running, request_stop
+from tests.frozen import frozen
 
 if TYPE_CHECKING:
     from services.settings import Settings
     from services.warehouse import Login
 
 pytestmark = pytest.mark.integration
+FROZEN_SECONDS = 60.0
 HOLD = """
 from services.warehouse import login
 from spark_apps.control import Lease
@@ -64,6 +68,24 @@ def test_a_killed_application_is_known_to_be_gone(loader: Login) -> None:
         assert is_running(loader, "killed")
         holder.kill()
     wait_until(lambda: "held" if is_running(loader, "killed") else None, what="the lock to be let go", seconds=30)
+
+
+def test_a_warehouse_that_hangs_holds_nobody_up(loader: Login, migrated: Settings) -> None:
+    """A look ends within seconds; when the server goes on, the lease is held again, by the one that had it."""
+    with Lease(loader, "patient") as lease:
+        began = time.monotonic()
+        with frozen(migrated, "mariadb", FROZEN_SECONDS):
+            assert not lease.stop_requested()
+            assert time.monotonic() - began < FROZEN_SECONDS / 2
+        request_stop(loader, "patient")
+        wait_until(lambda: None if lease.stop_requested() else "not seen", what="the request", seconds=FROZEN_SECONDS)
+        assert is_running(loader, "patient")
+    assert not is_running(loader, "patient")
+    with frozen(migrated, "mariadb", FROZEN_SECONDS):
+        began = time.monotonic()
+        with pytest.raises(pymysql.OperationalError):
+            Lease(loader, "patient").__enter__()
+        assert time.monotonic() - began < FROZEN_SECONDS / 2
 
 
 def test_the_lease_is_taken_again_after_the_connection_was_lost(loader: Login, migrated: Settings) -> None:

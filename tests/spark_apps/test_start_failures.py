@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from services.ports import free_ports
@@ -23,6 +25,7 @@ from spark_apps.master.tables import prepare
 from spark_apps.pipeline import load_pipeline
 from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics
+from tests.frozen import frozen
 from tests.spark_apps.application import PIPELINES, spark_submit
 
 if TYPE_CHECKING:
@@ -149,6 +152,30 @@ def test_a_stop_while_spark_starts_is_a_stop(fit: Fit, migrated: Settings) -> No
         written, errors = run.communicate(timeout=SECONDS)
     assert run.returncode == 0, errors
     assert written == "enrich_stream: stopped as asked, between two batches\n"
+
+
+def test_a_warehouse_that_hangs_does_not_hold_a_stop_up(fit: Fit, migrated: Settings) -> None:
+    """The application ends within seconds, and says what it waited for."""
+    (fit.folder / "starts.toml").write_text(fit.text)
+    command = [sys.executable, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", "starts"]
+    everything = {**os.environ, "PYTHONPATH": str(ROOT), "FRESHET_PIPELINES": str(fit.folder)}
+    with (
+        frozen(migrated, "mariadb", SECONDS),
+        subprocess.Popen(command, env=everything, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run,
+    ):
+        asks = psutil.Process(run.pid)
+
+        def obstacle() -> str | None:
+            ports = [each.raddr.port for each in asks.net_connections() if each.raddr]
+            return None if migrated.mariadb_port in ports else "it does not"
+
+        wait_until(obstacle, what="it to ask the warehouse", seconds=SECONDS)
+        began = time.monotonic()
+        run.terminate()
+        _, errors = run.communicate(timeout=SECONDS)
+    assert time.monotonic() - began < SECONDS / 4
+    (line,) = errors.splitlines()
+    assert line.startswith("enrich_stream: the warehouse says: Lost connection")
 
 
 def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:

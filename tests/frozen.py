@@ -1,0 +1,31 @@
+"""A service that hangs: it is there, and answers nobody."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import Timer
+from typing import TYPE_CHECKING
+
+import psutil
+
+from services import stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.settings import Settings
+
+
+@contextmanager
+def frozen(running: Settings, service: str, seconds: float) -> Iterator[None]:
+    """Freeze a service in the block, and for no longer than so many seconds: whoever waits for it then is seen."""
+    with stack.supervisor(running) as control:
+        process = psutil.Process(control.getProcessInfo(service)["pid"])
+    thaw = Timer(seconds, process.resume)
+    process.suspend()
+    thaw.start()
+    try:
+        yield
+    finally:
+        thaw.cancel()
+        process.resume()
