@@ -117,6 +117,17 @@ def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
             f"{where} has bytes in {', '.join(binary)}, which neither rows that are loaded as text nor JSON can carry. "
             "Leave such columns out of [master]: the view has them all the same. Or name a column that has HEX() of it."
         )
+    by = pipeline.enriched.described_by
+    cursor.execute(
+        "SELECT 1 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = %s "
+        "GROUP BY index_name HAVING SUM(non_unique) = 0 AND GROUP_CONCAT(column_name) = %s",
+        (table, by),
+    )
+    if not cursor.fetchall():
+        raise TableError(
+            f"{where}: enriched.described_by {by!r} must have a PRIMARY or UNIQUE key of its own, or the view could "
+            f"show an event twice. Name another column, or ALTER TABLE {table} ADD UNIQUE ({by})."
+        )
     return there
 
 

@@ -30,7 +30,7 @@ HOSTILE = (
 )  # fmt: skip
 MASTER = """CREATE OR REPLACE TABLE weather_station (
     station VARCHAR(80) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL PRIMARY KEY,
-    station_key INT UNSIGNED NOT NULL, place VARCHAR(80) NULL, altitude DOUBLE NULL,
+    station_key INT UNSIGNED NOT NULL UNIQUE, place VARCHAR(80) NULL, altitude DOUBLE NULL,
     updated_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3))"""
 STATIONS = {
     station: (number, f"Ort {number} ø" if number % 3 else None, number / 3 if number % 4 else None)

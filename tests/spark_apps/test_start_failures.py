@@ -23,7 +23,7 @@ from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
 from spark_apps.master.tables import prepare
 from spark_apps.pipeline import load_pipeline
-from spark_apps.tables import create_tables
+from spark_apps.tables import check_tables, create_tables
 from spark_apps.topics import create_topics
 from tests.frozen import frozen
 from tests.spark_apps.application import PIPELINES, spark_submit
@@ -121,6 +121,17 @@ def test_master_columns_that_hold_bytes(fit: Fit, parts: str) -> None:
     line = fit.refusal(MASTER, parts + ', "shape", "flags", "photo"')
     assert "master table 'part' has bytes in shape varbinary(8), flags bit(3), photo blob, which" in line
     assert "Leave such columns out of [master]" in line
+
+
+def test_a_view_that_could_show_an_event_twice(fit: Fit, parts: str, migrated: Settings) -> None:
+    """Several rows of the master table may describe an event, until the column has a unique key to itself."""
+    says = "enriched.described_by 'product_key' must have a PRIMARY or UNIQUE key of its own"
+    with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
+        for key in ("KEY (product_key)", "UNIQUE (product_key, price_cents)"):
+            cursor.execute(f"ALTER TABLE part ADD {key}")
+            assert says in fit.refusal(MASTER, parts)
+        cursor.execute("ALTER TABLE part ADD UNIQUE (product_key)")
+    assert check_tables(login("loader", migrated), load_pipeline("starts", fit.folder)) == "product_key"
 
 
 @pytest.mark.parametrize(
