@@ -27,7 +27,7 @@ from spark_apps import shedding
 from spark_apps.batch_counters import BatchCounters
 from spark_apps.control import AlreadyRunningError, Lease
 from spark_apps.enrichment import Enricher
-from spark_apps.failures import reason
+from spark_apps.failures import lasts, reason
 from spark_apps.joiner import JoinError, check_join
 from spark_apps.master import snapshots
 from spark_apps.messages import SPARK_SCHEMA
@@ -56,24 +56,31 @@ POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
 MOST_EVENTS_A_BATCH = 500_000  # however far behind: a batch is a transaction in each task, and done again after a crash
 LOOK_SECONDS = 1
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
-MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, TopicError)
-CANNOT_START = (
-    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError, JoinError,
-    pymysql.MySQLError,
-)  # fmt: skip
+MOST_TRIES = 4  # of what fails for a reason that time does not cure
+
+
+class GaveUpError(Exception):
+    """What failed again and again; the message has the reason."""
 
 
 class StopAskedError(Exception):
     """A batch is not begun because the application is asked to stop."""
 
 
+MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, TopicError)
+CANNOT_GO_ON = (
+    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError, JoinError,
+    pymysql.MySQLError, GaveUpError,
+)  # fmt: skip
+
+
 def main() -> None:
-    """Run until an operator asks to stop; what cannot start is one line and exit code 1."""
+    """Run until an operator asks to stop; what keeps it from that is one line and exit code 1."""
     parser = argparse.ArgumentParser(description="Enrich a pipeline's stream until it is asked to stop.")
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
     try:
         run(settings(), load_pipeline(parser.parse_args().pipeline))
-    except CANNOT_START as failure:
+    except CANNOT_GO_ON as failure:
         sys.exit(f"enrich_stream: {reason(failure)}")
     print("enrich_stream: stopped as asked, between two batches", flush=True)
 
@@ -88,7 +95,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     counters = BatchCounters(chosen, pipeline)
     with Lease(login("loader", chosen), pipeline.name) as lease, serve_metrics(chosen, lambda: page(counters)):
         session = create_session(f"enrich_stream {pipeline.name}")
-        pause = FIRST_PAUSE_SECONDS
+        pause, tries = FIRST_PAUSE_SECONDS, 0
         while not stop.is_set():
             batches = counters.batches
             try:
@@ -100,8 +107,15 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                 if stop.is_set():
                     break
                 if counters.batches > batches:
-                    pause = FIRST_PAUSE_SECONDS
-                print(f"enrich_stream: {reason(failure).rstrip('.')}. It goes on in {pause:.0f} s.", flush=True)
+                    pause, tries = FIRST_PAUSE_SECONDS, 0
+                tries = tries + 1 if lasts(failure) else 0
+                said = reason(failure).rstrip(".")
+                if tries == MOST_TRIES:
+                    raise GaveUpError(
+                        f"{said}. It failed so {tries} times: this does not pass by itself. Correct it and start "
+                        "again; nothing is lost, it goes on where it was."
+                    ) from failure
+                print(f"enrich_stream: {said}. It goes on in {pause:.0f} s.", flush=True)
                 rest(pause, lease, stop)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         counters.look(stream.source.number)  # the last batch's row

@@ -17,7 +17,20 @@ LOST_ADVICE = (
     "The topic no longer has events that were not read yet. To go on from the oldest that it has, remove the "
     "pipeline's folder below checkpoints/ in the state; progress then shows how many are lost (docs/pipelines.md)."
 )
-_RAISED = re.compile(r"^(?:Caused by: )?[\w.]+(?:Error|Exception): (.+)$", re.MULTILINE)
+# What the warehouse refuses, and mistakes of our own: trying again may help once, not for ever.
+_LASTING = {
+    "LoadError", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
+    "ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError",
+    "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "NotImplementedError", "OverflowError",
+    "TypeError", "UnboundLocalError", "UnicodeDecodeError", "UnicodeEncodeError", "ValueError", "ZeroDivisionError",
+}  # fmt: skip
+_RAISED = re.compile(r"^(?:Caused by: )?(?:\w+\.)*(\w+(?:Error|Exception)|Arrow\w+): (.+)$", re.MULTILINE)
+
+
+def lasts(failure: Exception) -> bool:
+    """Tell whether time alone will hardly cure a failure: it is about what was to be done, not about who was away."""
+    first = (type(failure).__name__, "")
+    return (_raised(failure) or [first])[-1][0] in _LASTING
 
 
 def reason(failure: Exception) -> str:
@@ -28,8 +41,12 @@ def reason(failure: Exception) -> str:
     if isinstance(failure, pymysql.MySQLError):
         first, last = (failure.args[0], failure.args[-1]) if failure.args else (0, "it broke off")
         return f"the warehouse says: {last}. {_ADVICE.get(first, '')}".strip()
-    text = str(failure)
-    raised = [line.strip() for line in _RAISED.findall(text)]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for _, line in _raised(failure)]
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
     found = next((line for line in (*raised[-1:], *lines)), type(failure).__name__)
     return f"{found.rstrip('.')}. {LOST_ADVICE}" if _LOST in found else found
+
+
+def _raised(failure: Exception) -> list[tuple[str, str]]:
+    """Find the exceptions that a failure's text tells of: the class and the line of each."""
+    return [(kind, line.strip()) for kind, line in _RAISED.findall(str(failure))]

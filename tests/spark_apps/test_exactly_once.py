@@ -219,6 +219,26 @@ def test_a_service_is_away_for_half_a_minute_and_comes_back(application: Applica
     assert len(set(pauses)) > 1
 
 
+def test_what_the_warehouse_never_takes_ends_it_and_loses_nothing(application: Application) -> None:
+    """Tried a few times, then one line and an exit code; when the table takes it, the next start goes on."""
+    application.send_sales(10)
+    application.wait_until_caught_up()
+    printed, alter = len(application.printed()), "ALTER TABLE kills_enriched"
+    with connect(login("owner", application.running)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"{alter} ADD CONSTRAINT few CHECK (quantity < 1000)")
+        application.send(sale(1), json.dumps(json.loads(sale(0)) | {"quantity": 1000}).encode(), sale(2))
+        assert application.wait_for_end() == 1
+        cursor.execute(f"{alter} DROP CONSTRAINT few")
+    said = application.printed()[printed:]
+    (line,) = re.findall(r"^enrich_stream: (.+ It failed so .+)$", said, re.MULTILINE)
+    assert line.startswith("table 'kills_enriched': ")
+    assert "CONSTRAINT `few` failed" in line
+    assert "4 times: this does not pass by itself. Correct it and start again; nothing is lost" in line
+    assert said.count(" It goes on in ") == 3
+    application.start()
+    assert_each_event_landed_once(application)
+
+
 def test_a_second_application_refuses_and_the_first_one_stops_on_sigterm(application: Application) -> None:
     """With the reason in one line, and an exit code that is not zero; asked to end, the first ends well."""
     second = Application(application.running, application.pipeline, application.output.parent / "second")

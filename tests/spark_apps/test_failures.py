@@ -5,7 +5,8 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from spark_apps.failures import LOST_ADVICE, reason
+from spark_apps.bulk_load import LoadError
+from spark_apps.failures import LOST_ADVICE, lasts, reason
 
 SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error
 Traceback (most recent call last):
@@ -40,3 +41,26 @@ spark_apps.topics.TopicError: topic 'sales' was deleted and made again.
 def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, line: str) -> None:
     """What to do about it follows, where that is known."""
     assert reason(failure) == line
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (LoadError("table 'a': out of range"), True),
+        (pymysql.ProgrammingError(1064, "You have an error in your SQL syntax"), True),
+        (KeyError("a"), True),
+        (RuntimeError(f"{SPARK}Caused by: x\nspark_apps.bulk_load.LoadError: table 'a' says: out of range"), True),
+        (RuntimeError(f"{SPARK}TypeError: 'NoneType' object is not callable\n\tat org.apache.spark"), True),
+        (RuntimeError(f"{SPARK}pyarrow.lib.ArrowInvalid: Float value 1.5 was truncated"), True),
+        (RuntimeError(SPARK), False),
+        (RuntimeError(f"ValueError: early\n{SPARK}"), False),
+        (RuntimeError("Caused by: org.apache.kafka.common.errors.TimeoutException: Timeout of 60000ms"), False),
+        (RuntimeError("Caused by: java.io.EOFException: Python worker exited unexpectedly (crashed)"), False),
+        (pymysql.OperationalError(2013, "Lost connection"), False),
+        (RuntimeError(f'{SPARK}pymysql.err.OperationalError: (1205, "Lock wait timeout exceeded")'), False),
+    ],
+    ids=str,
+)
+def test_what_time_does_not_cure_is_told_from_what_may_pass(failure: Exception, expected: bool) -> None:  # noqa: FBT001
+    """By what was raised first of all: a refused value and a mistake in the code stay, a service comes back."""
+    assert lasts(failure) is expected
