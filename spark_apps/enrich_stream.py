@@ -34,6 +34,7 @@ from spark_apps.messages import SPARK_SCHEMA
 from spark_apps.metrics_page import page
 from spark_apps.metrics_server import serve_metrics
 from spark_apps.pipeline import PipelineError, load_pipeline
+from spark_apps.retention import LostEventsError, check_nothing_lost
 from spark_apps.session import create_session, kafka_options
 from spark_apps.tables import TableError, check_tables
 from spark_apps.topics import TopicError, source_of
@@ -70,7 +71,7 @@ class StopAskedError(Exception):
 MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, TopicError)
 CANNOT_GO_ON = (
     SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError, JoinError,
-    pymysql.MySQLError, GaveUpError,
+    pymysql.MySQLError, LostEventsError, GaveUpError,
 )  # fmt: skip
 
 
@@ -178,7 +179,6 @@ class Stream:
         with connect(login("loader", self.chosen), answer_seconds=ANSWER_SECONDS) as connection:
             shedding.sweep(connection, self.sheds, self.pipeline.name)
         topic = self.pipeline.source.topic
-        checkpoint = self.chosen.state / "checkpoints" / self.pipeline.name / str(self.source.number)
         session.conf.set("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
         return (
             session.readStream.format("kafka")
@@ -188,7 +188,7 @@ class Stream:
             .load()
             .select("partition", "offset", "value", "timestamp")
             .writeStream.foreachBatch(partial(self.write, counters))
-            .option("checkpointLocation", str(checkpoint))
+            .option("checkpointLocation", str(self.checkpoint))
             .trigger(processingTime=TRIGGER)
             .start()
         )
@@ -228,6 +228,11 @@ class Stream:
                 shedding.forget(connection, self.sheds, counts.taken_segments)
 
     @property
+    def checkpoint(self) -> Path:
+        """Spark's folder for how far the source was read."""
+        return self.chosen.state / "checkpoints" / self.pipeline.name / str(self.source.number)
+
+    @property
     def sheds(self) -> Path:
         """The folder of the pipeline's shed events."""
         return self.chosen.state / "shed" / self.pipeline.name
@@ -237,7 +242,10 @@ def prepare(chosen: Settings, pipeline: Pipeline, stop: threading.Event) -> Stre
     """Check what a start needs of the services, so that what is missing is said in one line."""
     loader = login("loader", chosen)
     marker = check_tables(loader, pipeline)
-    return Stream(chosen, pipeline, source_of(chosen.kafka_bootstrap, pipeline.source.topic, loader), marker, stop)
+    source = source_of(chosen.kafka_bootstrap, pipeline.source.topic, loader)
+    stream = Stream(chosen, pipeline, source, marker, stop)
+    check_nothing_lost(source, stream.checkpoint)
+    return stream
 
 
 if __name__ == "__main__":

@@ -12,11 +12,6 @@ _ADVICE = {
     1146: "The Dag prepare_warehouse makes tables.",
     2003: "Start it, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
 }
-_LOST = "out of range for partition"
-LOST_ADVICE = (
-    "The topic no longer has events that were not read yet. To go on from the oldest that it has, remove the "
-    "pipeline's folder below checkpoints/ in the state; progress then shows how many are lost (docs/pipelines.md)."
-)
 # What the warehouse refuses, and mistakes of our own: trying again may help once, not for ever.
 _LASTING = {
     "LoadError", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
@@ -43,8 +38,7 @@ def reason(failure: Exception) -> str:
         return f"the warehouse says: {last}. {_ADVICE.get(first, '')}".strip()
     raised = [line for _, line in _raised(failure)]
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    found = next((line for line in (*raised[-1:], *lines)), type(failure).__name__)
-    return f"{found.rstrip('.')}. {LOST_ADVICE}" if _LOST in found else found
+    return next((line for line in (*raised[-1:], *lines)), type(failure).__name__)
 
 
 def _raised(failure: Exception) -> list[tuple[str, str]]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import OffsetSpec
 from kafka.errors import KafkaError
 
 from services.warehouse import ANSWER_SECONDS, connect
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from services.warehouse import Login
     from spark_apps.pipeline import Pipeline
 
+T = TypeVar("T")
 _BOOTSTRAP_MS, _ANSWER_MS = 5_000, 10_000
 _admins: dict[str, KafkaAdminClient] = {}
 
@@ -50,6 +54,12 @@ class Source:
                 f"topic {self.topic!r} was deleted and made again: it is another source, from offset 0 on."
             )
 
+    def earliest(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Ask for the first offset that partitions still have."""
+        asked = {TopicPartition(self.topic, partition): OffsetSpec.EARLIEST for partition in partitions}
+        found = _answer(self.bootstrap, lambda admin: admin.list_partition_offsets(asked))
+        return {part.partition: first.offset for part, first in found.items()}
+
 
 def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
     """Make the pipeline's topics that are missing and return their names."""
@@ -75,19 +85,23 @@ def source_of(bootstrap: str, topic: str, loader: Login) -> Source:
 
 
 def _topic_id(bootstrap: str, topic: str) -> str:
-    """Ask the broker; the connection stays, for this is asked at every look and by every task."""
+    (described,) = _answer(bootstrap, lambda admin: admin.describe_topics([topic]))
+    if described["error_code"]:
+        raise TopicError(f"topic {topic!r} is not on {bootstrap}. The Dag prepare_warehouse makes it.")
+    return str(described["topic_id"])
+
+
+def _answer(bootstrap: str, question: Callable[[KafkaAdminClient], T]) -> T:
+    """Ask the broker; the connection stays, for this is done at every look and by every task."""
     try:
         if bootstrap not in _admins:
             _admins[bootstrap] = KafkaAdminClient(
                 bootstrap_servers=bootstrap, bootstrap_timeout_ms=_BOOTSTRAP_MS, request_timeout_ms=_ANSWER_MS
             )
-        (described,) = _admins[bootstrap].describe_topics([topic])
+        return question(_admins[bootstrap])
     except KafkaError as error:
         if stale := _admins.pop(bootstrap, None):
             stale.close()
         raise TopicError(
             f"no broker answers at {bootstrap} ({error}). Start it, or correct FRESHET_KAFKA_HOST and _PORT."
         ) from error
-    if described["error_code"]:
-        raise TopicError(f"topic {topic!r} is not on {bootstrap}. The Dag prepare_warehouse makes it.")
-    return str(described["topic_id"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from services.warehouse import connect, login
 from spark_apps.control import request_stop
@@ -41,6 +42,7 @@ READING: dict[str, Any] = {"station": "station 7", "celsius": -7.25, "wind": 12,
 AT = "2026-01-02T03:04:05.678Z"
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - the warehouse's times are UTC without saying so
 MEGABYTES = 10_000_000
+CONSUMED = "SELECT SUM(next_offset - first_offset) FROM progress WHERE pipeline = 'readings'"
 
 
 def reading(**changed: object) -> bytes:
@@ -117,6 +119,12 @@ def enriched(event: dict[str, Any]) -> tuple[object, ...]:
     key, place, altitude = STATIONS[event["station"]]
     values = (event["station"], float(event["celsius"]), event["wind"], event["remark"], place, altitude, MOMENT)
     return (key, *values)
+
+
+def next_offsets(application: Application) -> dict[int, int]:
+    """How far the warehouse says that each partition was read."""
+    rows = application.rows("SELECT kafka_partition, next_offset FROM progress WHERE pipeline = 'readings'")
+    return {int(str(part)): int(str(offset)) for part, offset in rows}
 
 
 def test_every_kind_of_event_lands_where_it_belongs_and_harms_no_other(application: Application) -> None:
@@ -214,7 +222,31 @@ def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(applic
     assert "stopped as asked, between two batches" in application.printed()
     assert len(list(commits.glob("[0-9]*"))) <= done + 2
     assert application.landed() < len(application.topic())
-    ((consumed,),) = application.rows(
-        "SELECT SUM(next_offset - first_offset) FROM progress WHERE pipeline = 'readings'"
-    )
+    ((consumed,),) = application.rows(CONSUMED)
     assert consumed == application.landed()
+
+
+def test_events_that_the_topic_lost_before_they_were_read_are_told_and_counted(application: Application) -> None:
+    """Nothing starts until an operator accepts the loss; then the stream goes on, and accounting shows what is lost."""
+    if not application.ended:
+        application.wait_until_caught_up()
+        application.terminate()
+    for part in range(3):
+        application.send(*[reading()] * 10, partition=part)
+    ends = application.ends()
+    read = next_offsets(application)
+    with closing(KafkaAdminClient(bootstrap_servers=application.running.kafka_bootstrap)) as admin:
+        admin.delete_records({TopicPartition("readings", part): ends[part] - 4 for part in (0, 2)})
+    lost = {part: ends[part] - 4 - read[part] for part in (0, 2)}
+    told = f"lost {lost[0] + lost[2]} events before they were read: {lost[0]} of partition 0, {lost[2]} of partition 2."
+    with pytest.raises(AssertionError, match=told):
+        application.start()
+    assert application.wait_for_end() == 1
+    checkpoint = application.running.state / "checkpoints" / "readings" / str(application.source())
+    assert f"remove {checkpoint};" in application.printed()
+
+    shutil.rmtree(checkpoint)
+    application.start()
+    application.wait(lambda: None if next_offsets(application) == ends else "not yet", "the rest to be read")
+    ((consumed,),) = application.rows(CONSUMED)
+    assert consumed == application.landed() + lost[0] + lost[2]

@@ -6,7 +6,7 @@ import pymysql
 import pytest
 
 from spark_apps.bulk_load import LoadError
-from spark_apps.failures import LOST_ADVICE, lasts, reason
+from spark_apps.failures import lasts, reason
 
 SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error
 Traceback (most recent call last):
@@ -32,10 +32,6 @@ spark_apps.topics.TopicError: topic 'sales' was deleted and made again.
         (RuntimeError(SPARK), "topic 'sales' was deleted and made again."),
         (RuntimeError("\n one line \n another"), "one line"),
         (RuntimeError(), "RuntimeError"),
-        (
-            RuntimeError("Caused by: org.apache.kafka.Exception: Fetch position 1 is out of range for partition a-0"),
-            f"Fetch position 1 is out of range for partition a-0. {LOST_ADVICE}",
-        ),
     ],
 )
 def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, line: str) -> None:
