@@ -18,6 +18,7 @@ from services.migrations import migrate
 from services.ports import PORTS, free_ports
 from services.settings import PREFIX, ROOT, settings
 from services.warehouse import login
+from spark_apps.master.catalogue import load_catalogue
 from spark_apps.pipeline import load_pipeline
 from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics
@@ -27,6 +28,7 @@ hypothesis.settings.register_profile(
     "repeatable", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("repeatable")
+PRODUCTS = 2000
 set_hypothesis_home_dir(ROOT / ".freshet" / "cache" / "hypothesis")
 
 if TYPE_CHECKING:
@@ -71,6 +73,13 @@ def migrated(running: Settings) -> Settings:
     migrate(login("owner", running))
     create_tables(login("owner", running), load_pipeline("sales"))
     return running
+
+
+@pytest.fixture(scope="session")
+def catalogue(migrated: Settings) -> Settings:
+    """The stack, with the products that all tests of streams share: more than `application.sale` sells."""
+    load_catalogue(login("owner", migrated), PRODUCTS)
+    return migrated
 
 
 @pytest.fixture(scope="session")

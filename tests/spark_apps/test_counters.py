@@ -17,7 +17,6 @@ from services.settings import ROOT
 from services.warehouse import connect, login
 from spark_apps.events import EventReader
 from spark_apps.lag import Lag
-from spark_apps.master.catalogue import load_catalogue
 from spark_apps.metrics_server import PATH, USER
 from spark_apps.shedding import Waiting
 from spark_apps.task_counts import Arrivals, TaskCounts, kind_of
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from services.settings import Settings
 
-PRODUCTS = 2000
 KNOWN = 600
 OTHER_SOURCE = 60_000  # no topic has this number
 BAD = [
@@ -110,10 +108,9 @@ def test_every_column_is_explained(migrated: Settings) -> None:
 
 
 @pytest.fixture(scope="module")
-def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+def application(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     """The application on a pipeline of its own; ended after the tests."""
-    load_catalogue(login("owner", migrated), PRODUCTS)
-    with application_on(migrated, "counted", tmp_path_factory.mktemp("counted")) as made:
+    with application_on(catalogue, "counted", tmp_path_factory.mktemp("counted")) as made:
         made.start()
         yield made
 

@@ -17,7 +17,6 @@ from kafka import KafkaProducer
 
 from services.settings import ROOT
 from services.warehouse import connect, login
-from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.frequency import load_estimate
 from spark_apps.master.tables import prepare
 from spark_apps.pipeline import load_pipeline
@@ -60,13 +59,12 @@ def estimate(running: Settings, *options: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def master(migrated: Settings) -> Master:
+def master(catalogue: Settings) -> Master:
     """A pipeline of this test alone; its master table is the product table."""
     pipeline = load_pipeline("estimated", PIPELINES)
-    create_topics(migrated.kafka_bootstrap, pipeline)
-    load_catalogue(login("owner", migrated), 2000)
-    prepare(login("owner", migrated), pipeline.master)
-    with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
+    create_topics(catalogue.kafka_bootstrap, pipeline)
+    prepare(login("owner", catalogue), pipeline.master)
+    with connect(login("owner", catalogue)) as connection, connection.cursor() as cursor:
         cursor.execute("DELETE FROM product_frequency")
         cursor.execute("DELETE FROM master_estimate")
     return pipeline.master

@@ -17,7 +17,6 @@ from services import health, stack
 from services.waiting import wait_until
 from services.warehouse import connect, login
 from spark_apps.enrichment import Enricher
-from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from spark_apps.task_counts import TaskCounts
 
 pytestmark = pytest.mark.integration
-PRODUCTS = 2000
 BURST = 3000
 NEW_PRODUCT = 999_999
 OUTAGE_SECONDS = 30
@@ -40,10 +38,9 @@ Position = tuple[object, object]
 
 
 @pytest.fixture(scope="module")
-def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+def application(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     """The application on a pipeline of its own, with products to find; ended after the tests."""
-    load_catalogue(login("owner", migrated), PRODUCTS)
-    with application_on(migrated, "kills", tmp_path_factory.mktemp("application")) as made:
+    with application_on(catalogue, "kills", tmp_path_factory.mktemp("application")) as made:
         yield made
 
 

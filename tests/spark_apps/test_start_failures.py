@@ -17,7 +17,6 @@ from services.settings import ROOT
 from services.waiting import wait_until
 from services.warehouse import connect, login
 from spark_apps.control import is_running
-from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
@@ -67,17 +66,16 @@ def ended(command: list[str], **environment: str) -> subprocess.CompletedProcess
 
 
 @pytest.fixture(scope="module")
-def fit(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
+def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
     """Everything that a start needs."""
     folder = tmp_path_factory.mktemp("pipelines")
     text = (PIPELINES / "kills.toml").read_text().replace('"kills', '"starts')
     (folder / "starts.toml").write_text(text)
-    pipeline, owner = load_pipeline("starts", folder), login("owner", migrated)
-    load_catalogue(owner, 100)
-    create_topics(migrated.kafka_bootstrap, pipeline)
+    pipeline, owner = load_pipeline("starts", folder), login("owner", catalogue)
+    create_topics(catalogue.kafka_bootstrap, pipeline)
     create_tables(owner, pipeline)
     prepare(owner, pipeline.master)
-    snapshots = migrated.state / "snapshots" / "starts"
+    snapshots = catalogue.state / "snapshots" / "starts"
     publish(owner, pipeline.master, build_ranking(owner, pipeline.master), snapshots)
     return Fit(text, folder, snapshots)
 
