@@ -27,11 +27,15 @@ def create_session(name: str) -> SparkSession:
 
 
 def kafka_options(chosen: Settings, topic: str) -> dict[str, str]:
-    """Return the options with which Spark reads a topic whole, and fails rather than skip what the broker lost."""
+    """Return the options with which Spark reads a topic whole, and fails rather than skip what the broker lost.
+
+    What a producer's transaction has aborted was never said.
+    """
     return {
         "kafka.bootstrap.servers": chosen.kafka_bootstrap,
         "kafka.request.timeout.ms": ANSWER_MS,
         "kafka.default.api.timeout.ms": ANSWER_MS,
+        "kafka.isolation.level": "read_committed",
         "subscribe": topic,
         "startingOffsets": "earliest",
         "failOnDataLoss": "true",

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from services.warehouse import connect, login
 from spark_apps.control import request_stop
@@ -250,3 +250,30 @@ def test_events_that_the_topic_lost_before_they_were_read_are_told_and_counted(a
     application.wait(lambda: None if next_offsets(application) == ends else "not yet", "the rest to be read")
     ((consumed,),) = application.rows(CONSUMED)
     assert consumed == application.landed() + lost[0] + lost[2]
+
+
+def test_of_transactions_what_was_committed_lands_and_nothing_else(application: Application) -> None:
+    """An aborted event is never enriched, a committed one once; the offsets of their markers have no event."""
+    if application.ended:
+        application.start()
+    producer = KafkaProducer(bootstrap_servers=application.running.kafka_bootstrap, transactional_id="readings")
+    with closing(producer):
+        producer.init_transactions()
+        for remark in ("committed", "aborted", "committed"):
+            producer.begin_transaction()
+            for part in range(3):
+                producer.send("readings", reading(remark=remark), partition=part)
+            producer.flush()
+            if remark == "aborted":
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+    application.send(*[reading(remark="after")] * 10)
+    count = "SELECT COUNT(*), COUNT(DISTINCT kafka_partition, kafka_offset) FROM readings_enriched WHERE remark = "
+    application.wait(
+        lambda: None if application.rows(f"{count} 'after'") == [(10, 10)] else "not yet", "what was sent last"
+    )
+    application.wait(
+        lambda: None if application.rows(f"{count} 'committed'") == [(6, 6)] else "not yet", "what was committed"
+    )
+    assert application.rows(f"{count} 'aborted'") == [(0, 0)]
