@@ -66,6 +66,8 @@ class Enricher:
         reader = EventReader(self.pipeline.source.fields, self.pipeline.master.key)
         with borrowed_join(self.pipeline, reader.schema, self.snapshot) as join, counts.of_join(join):
             task_join = TaskJoin(join, reader.schema, counts)
+            with counts.timed("join"):
+                join.preload()  # a snapshot is in the order of frequency
             began = time.monotonic()
             limit = self.pipeline.batch_seconds
             yield from self._enrich(batches, reader, _Work(task_join, counts, began + (limit or math.inf)))

@@ -75,7 +75,6 @@ def _make(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJo
     gc.unfreeze()
     _idle.clear()
     join = _construct(pipeline, events, snapshot)
-    join.preload()  # a snapshot is in the order of frequency
     gc.collect()
     gc.freeze()  # Spark's worker collects garbage after each task: what stays need not be looked through each time
     return join

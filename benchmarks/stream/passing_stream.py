@@ -39,6 +39,9 @@ class NoJoin:
         self.front_stage = SimpleNamespace(hits=0)
         self.relation = SimpleNamespace(counters=Counters())
 
+    def preload(self) -> None:
+        """There is nothing to load."""
+
     def feed(self, events: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Give the batch back with the columns that a join would add."""
         prices = compute.add(compute.bit_wise_and(events["product_id"], 1023), PRICE)

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from services.warehouse import connect, login
 from spark_apps import shedding
 from spark_apps.enrichment import Enricher
 from spark_apps.events import EventReader
+from spark_apps.semistream.joins import TimedCHybridJoin
+from spark_apps.semistream.memory_split import Shares
 from spark_apps.semistream.relation.page_file import PageFile
 from tests.spark_apps.application import sale
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from spark_apps.topics import Source
 
 PRODUCTS = 280  # of the 300 that sales are of: some match nothing
+FEW_CACHED = partial(TimedCHybridJoin, shares=Shares(front_stage=0.0))  # a join for which most tuples wait
 KINDS = ("enriched", "unmatched", "rejected", "shed")
 Position = tuple[int, int]
 

@@ -105,11 +105,13 @@ class SemiStreamJoin(ABC):
         return joined
 
     def preload(self) -> None:
-        """Fill the front stage with the first rows of R, which are the most frequent ones if R is in that order.
+        """Fill a front stage that is empty with the first rows of R, the most frequent ones if R is in that order.
 
         What 002 keeps of R page by page, the front stage then has tuple by tuple from the beginning. It learns the
         rest, or what has changed, from the stream.
         """
+        if self.front_stage.cache.count:
+            return
         for page in range(self.relation.pages):
             if not self.front_stage.cache.has_room:
                 return
