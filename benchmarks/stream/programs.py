@@ -29,10 +29,12 @@ class ProgramError(Exception):
 class Program:
     """One spark-submit with all its processes."""
 
-    def __init__(self, chosen: Settings, script: Path, *arguments: object, jars: Path | None = None) -> None:
+    def __init__(
+        self, chosen: Settings, script: Path, *arguments: object, jars: Path | None = None, memory: str = "2g"
+    ) -> None:
         jar_files = sorted([*(chosen.jars / "spark").glob("*.jar"), *(jars.glob("*.jar") if jars else ())])
         command = [str(Path(sys.executable).with_name("spark-submit")), "--master", chosen.spark_master]
-        command += ["--jars", ",".join(map(str, jar_files)), "--driver-memory", "2g", str(script)]
+        command += ["--jars", ",".join(map(str, jar_files)), "--driver-memory", memory, str(script)]
         environment = os.environ | {
             "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": sys.executable,

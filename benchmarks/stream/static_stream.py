@@ -42,7 +42,9 @@ def main() -> None:
     }
     polls, inserts = ({"kafka.max.poll.records": POLL_RECORDS}, {"batchsize": 10_000}) if asked.tuned else ({}, {})
     products = session.read.format("jdbc").options(**connection, dbtable=pipeline.master.table).load()
-    master = products.select(*(f.col(name).cast("bigint") for name in (*pipeline.master.key, *pipeline.master.columns)))
+    numbers = {name for name, kind in products.dtypes if kind.startswith("decimal")}  # BIGINT UNSIGNED
+    wanted = (*pipeline.master.key, *pipeline.master.columns)
+    master = products.select(*(f.col(name).cast("bigint") if name in numbers else f.col(name) for name in wanted))
     master.cache().count()
     events = (
         session.readStream.format("kafka")
