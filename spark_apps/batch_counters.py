@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
 
 KEPT_DAYS = 30
+MOST_REMOVED = 10_000  # at a look, which is to be short
 MOST_WAITING = 1000  # rows that are kept while the warehouse is away
 Row = dict[str, Any]
 
@@ -129,13 +130,15 @@ class BatchCounters:
         now = [self.lag, self.shed.events, self.shed.damaged, self.shed.oldest_seconds]
         with connection.cursor() as cursor:
             cursor.executemany(statement, [[*row.values(), *now] for row in rows])
+            connection.commit()
+            for _ in rows:
+                self._rows.popleft()
             cursor.execute(
-                "DELETE FROM batch_counters WHERE pipeline = %s AND finished_at < UTC_TIMESTAMP() - INTERVAL %s DAY",
-                (self.pipeline.name, KEPT_DAYS),
+                "DELETE FROM batch_counters WHERE pipeline = %s AND finished_at < UTC_TIMESTAMP() - INTERVAL %s DAY "
+                "LIMIT %s",
+                (self.pipeline.name, KEPT_DAYS, MOST_REMOVED),
             )
         connection.commit()
-        for _ in rows:
-            self._rows.popleft()
 
 
 def _next_offsets(connection: Connection, pipeline: str, source: int) -> dict[int, int]:

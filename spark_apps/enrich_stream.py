@@ -34,7 +34,7 @@ from spark_apps.messages import SPARK_SCHEMA
 from spark_apps.metrics_page import page
 from spark_apps.metrics_server import serve_metrics
 from spark_apps.pipeline import PipelineError, load_pipeline
-from spark_apps.retention import LostEventsError, check_nothing_lost
+from spark_apps.retention import CheckpointError, LostEventsError, check_nothing_lost
 from spark_apps.session import create_session, kafka_options
 from spark_apps.tables import TableError, check_tables
 from spark_apps.topics import TopicError, source_of
@@ -71,7 +71,7 @@ class StopAskedError(Exception):
 MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, TopicError)
 CANNOT_GO_ON = (
     SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError, JoinError,
-    pymysql.MySQLError, LostEventsError, GaveUpError,
+    pymysql.MySQLError, LostEventsError, CheckpointError, GaveUpError,
 )  # fmt: skip
 
 
@@ -112,6 +112,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                 tries = tries + 1 if lasts(failure) else 0
                 said = reason(failure).rstrip(".")
                 if tries == MOST_TRIES:
+                    counters.look(stream.source.number)
                     raise GaveUpError(
                         f"{said}. It failed so {tries} times: this does not pass by itself. Correct it and start "
                         "again; nothing is lost, it goes on where it was."
@@ -224,7 +225,7 @@ class Stream:
         for line in counts.set_aside:
             print(f"enrich_stream: {line}", flush=True)
         if counts.taken_segments:
-            with connect(login("loader", self.chosen)) as connection:
+            with connect(login("loader", self.chosen), answer_seconds=ANSWER_SECONDS) as connection:
                 shedding.forget(connection, self.sheds, counts.taken_segments)
 
     @property

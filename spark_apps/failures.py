@@ -17,9 +17,10 @@ _LASTING = {
     "LoadError", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
     "ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError",
     "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "NotImplementedError", "OverflowError",
-    "TypeError", "UnboundLocalError", "UnicodeDecodeError", "UnicodeEncodeError", "ValueError", "ZeroDivisionError",
+    "RecursionError", "TypeError", "TypingError", "UnboundLocalError", "UnicodeDecodeError", "UnicodeEncodeError",
+    "ValueError", "ZeroDivisionError",
 }  # fmt: skip
-_RAISED = re.compile(r"^(?:Caused by: )?(?:\w+\.)*(\w+(?:Error|Exception)|Arrow\w+): (.+)$", re.MULTILINE)
+_RAISED = re.compile(r"^(?:Caused by: )?(?:\w+\.)*(\w+(?:Error|Exception)|Arrow\w+)(?:: (.+))?$", re.MULTILINE)
 
 
 def lasts(failure: Exception) -> bool:
@@ -42,5 +43,6 @@ def reason(failure: Exception) -> str:
 
 
 def _raised(failure: Exception) -> list[tuple[str, str]]:
-    """Find the exceptions that a failure's text tells of: the class and the line of each."""
-    return [(kind, line.strip()) for kind, line in _RAISED.findall(str(failure))]
+    """Find the exceptions that a failure's text tells of: the class and the line of each, or the class twice."""
+    found = [(kind, line.strip() or kind) for kind, line in _RAISED.findall(str(failure))]
+    return [each for each in found if not each[1].startswith("Traceback (")]  # Spark's own, around that of a worker

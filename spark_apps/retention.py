@@ -15,6 +15,10 @@ class LostEventsError(Exception):
     """A topic no longer has events that were not read yet; the message says how many of which partitions."""
 
 
+class CheckpointError(Exception):
+    """A file of Spark's checkpoint is damaged; the message says which, and what to do."""
+
+
 def check_nothing_lost(source: Source, checkpoint: Path) -> None:
     """Compare where a query would go on with what its topic still has, or raise LostEventsError."""
     begins = _next_offsets(checkpoint, source.topic)
@@ -35,5 +39,11 @@ def _next_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
     file = checkpoint / "offsets" / str(max(done)) if done else checkpoint / "sources" / "0" / "0"
     if not file.exists():
         return {}
-    offsets = json.loads(file.read_text().splitlines()[-1])[topic]
-    return {int(part): offset for part, offset in offsets.items()}
+    try:
+        offsets = json.loads(file.read_text().splitlines()[-1])[topic]
+        return {int(part): int(offset) for part, offset in offsets.items()}
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{file} is damaged. Remove {checkpoint}: the topic is read again from its beginning, and no event "
+            "lands twice."
+        ) from error

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spark_apps.task_counts import TaskCounts
 
 PLACE = "(place)"  # no field has such a name
-MOST_HELD_BYTES = 32 * 2**20  # of events, before those that wait are joined and all are given out
+MOST_HELD_BYTES = 32 * 2**20  # of events and joined rows, before those that wait are joined and all are given out
 ROWS_A_LOAD = 50_000
 
 
@@ -71,16 +71,18 @@ class TaskJoin:
         self._places += batch.num_rows
         self._bytes += batch.nbytes
         with self._counts.timed("join"):
-            self._joined += self.join.feed(part)
+            joined = self.join.feed(part)
+        self._joined += joined
+        self._bytes += sum(rows.nbytes for rows in joined)
 
     def _all_held(self) -> Iterator[pa.Table]:
         """Give all events but those that were shed, each with its master row's columns."""
         with self._counts.timed("join"):
             self._joined += self.join.finish()
             rows = self._side_by_side()
+        self._events, self._joined, self._places, self._bytes = [], [], 0, 0
         for first in range(0, rows.num_rows, ROWS_A_LOAD):
             yield rows.slice(first, ROWS_A_LOAD)
-        self._events, self._joined, self._places, self._bytes = [], [], 0, 0
 
     def _side_by_side(self) -> pa.Table:
         """Put what was joined beside its events, which lead."""

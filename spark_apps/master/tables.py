@@ -26,7 +26,8 @@ COLUMNS = """
 """
 INDEXES = """
     SELECT index_name FROM information_schema.statistics
-    WHERE table_schema = DATABASE() AND table_name = %s AND column_name IN %s AND seq_in_index = 1
+    WHERE table_schema = DATABASE() AND table_name = %(table)s AND column_name IN %(key)s AND seq_in_index <= %(count)s
+    GROUP BY index_name HAVING COUNT(*) = %(count)s
 """
 
 
@@ -119,9 +120,9 @@ def prepare(owner: Login, master: Master) -> None:
 def _check_index(connection: Connection, master: Master) -> None:
     """Refuse a key by which no row can be found: every estimate would read the whole table for each key."""
     with connection.cursor() as cursor:
-        if not cursor.execute(INDEXES, (master.table, master.key)):
+        if not cursor.execute(INDEXES, {"table": master.table, "key": master.key, "count": len(master.key)}):
             raise MasterTableError(
-                f"master.key: `{master.table}` must have an index that begins with one of {master.key}, it has none. "
+                f"master.key: `{master.table}` must have an index that begins with {master.key}, it has none. "
                 f"Add one: ALTER TABLE `{master.table}` ADD INDEX ({listed(master.key)})."
             )
 

@@ -67,7 +67,9 @@ class ShedStore:
     def read(self, name: str) -> pa.RecordBatch:
         """Read the tuples of a file."""
         path = self._directory / name
-        content = pa.memory_map(str(path)).read_buffer()
+        content = pa.py_buffer(
+            path.read_bytes()
+        )  # not mapped: what the disk cannot read is an error then, not a signal
         checksum = int.from_bytes(content[:8].to_pybytes(), "little")
         length = int.from_bytes(content[8:_HEADER].to_pybytes(), "little")
         body = content[_HEADER:]

@@ -30,6 +30,10 @@ spark_apps.topics.TopicError: topic 'sales' was deleted and made again.
         (pymysql.InterfaceError("closed"), "the warehouse says: closed."),
         (pymysql.InterfaceError(), "the warehouse says: it broke off."),
         (RuntimeError(SPARK), "topic 'sales' was deleted and made again."),
+        (
+            RuntimeError(SPARK.replace("spark_apps.topics.TopicError: topic", "AssertionError\n topic")),
+            "AssertionError",
+        ),
         (RuntimeError("\n one line \n another"), "one line"),
         (RuntimeError(), "RuntimeError"),
     ],
@@ -47,6 +51,7 @@ def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, li
         (KeyError("a"), True),
         (RuntimeError(f"{SPARK}Caused by: x\nspark_apps.bulk_load.LoadError: table 'a' says: out of range"), True),
         (RuntimeError(f"{SPARK}TypeError: 'NoneType' object is not callable\n\tat org.apache.spark"), True),
+        (RuntimeError(f"{SPARK}AssertionError\n\tat org.apache.spark"), True),
         (RuntimeError(f"{SPARK}pyarrow.lib.ArrowInvalid: Float value 1.5 was truncated"), True),
         (RuntimeError(SPARK), False),
         (RuntimeError(f"ValueError: early\n{SPARK}"), False),

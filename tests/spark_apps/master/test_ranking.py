@@ -126,6 +126,9 @@ def test_a_key_without_an_index_is_refused_with_what_to_type(products: Warehouse
     products.run("ALTER TABLE product DROP PRIMARY KEY, ADD INDEX (vendor, product_id)")
     with pytest.raises(MasterTableError, match=r"`product` must have an index .* ADD INDEX \(`product_id`\)"):
         prepare(products.login, products.master)
+    both = products.master.model_copy(update={"key": ["category", "vendor"]})
+    with pytest.raises(MasterTableError, match=r"`product` must have an index .* ADD INDEX \(`category`, `vendor`\)"):
+        prepare(products.login, both)  # there is one that begins with a part of the key
 
 
 def test_pipelines_with_different_keys_on_one_table_are_refused(products: Warehouse) -> None:
