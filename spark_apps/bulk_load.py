@@ -27,9 +27,8 @@ def loading() -> Iterator[Connection]:
     """Connect as the loader; rows are locked and not the gaps between them, so that tasks do not wait."""
     with connect(login("loader"), local_infile=True) as connection:
         with connection.cursor() as cursor:
-            cursor.execute(
-                "SET SESSION tx_isolation = 'READ-COMMITTED', max_error_count = 65535"
-            )  # warnings that are kept
+            # The second is how many warnings the server keeps.
+            cursor.execute("SET SESSION tx_isolation = 'READ-COMMITTED', max_error_count = 65535")
         yield connection
 
 
@@ -70,7 +69,7 @@ def load(connection: Connection, table: str, rows: pa.Table) -> int:
     return int(added)
 
 
-_DUPLICATE, _KEY = 1062, "PRIMARY'"
+_DUPLICATE, _KEY = 1062, "'PRIMARY'"
 
 
 def _escaped(rows: pa.Table) -> pa.Table:

@@ -12,6 +12,7 @@ import math
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_apps import shedding
@@ -144,7 +145,8 @@ class Enricher:
         def register(file: str, events: pa.RecordBatch) -> None:
             landing.put_off(file, events, oldest())
 
-        with shedding.TaskShedder(self.sheds, work.join.schema, work.join.events_of, register) as shedder:
+        store = partial(shedding.EventStore, schema=work.join.schema, events_of=work.join.events_of, register=register)
+        with shedding.TaskShedder(self.sheds, store) as shedder:
             if isinstance(work.join.join, TimedCHybridJoin):
                 work.join.join.limit(work.deadline, shedder.shed)
             yield landing

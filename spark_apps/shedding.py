@@ -74,22 +74,12 @@ class TaskShedder:
 
     Args:
         root: the pipeline's folder.
-        schema: the columns of its events.
-        events_of: gives the whole events that tuples of the join stand for.
-        register: is told each file and its events when they are on the disk.
+        store: makes the store in the task's folder.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        schema: pa.Schema,
-        events_of: Callable[[pa.RecordBatch], pa.RecordBatch],
-        register: Callable[[str, pa.RecordBatch], None],
-    ) -> None:
+    def __init__(self, root: Path, store: Callable[[Path], ShedStore]) -> None:
         self._root = root
-        self._schema = schema
-        self._events_of = events_of
-        self._register = register
+        self._store = store
         self._shedder: LoadShedder | None = None
         self._held = ExitStack()
 
@@ -103,12 +93,19 @@ class TaskShedder:
         """Shed a portion of a join's waiting tuples."""
         if self._shedder is None:
             folder = self._held.enter_context(_own_folder(self._root))
-            self._shedder = LoadShedder(_EventStore(folder, self._schema, self._events_of, self._register))
+            self._shedder = LoadShedder(self._store(folder))
         self._shedder.shed_portion(waiting)
 
 
-class _EventStore(ShedStore):
-    """A shed store of the events that a join's tuples stand for, which tells each file that it has written."""
+class EventStore(ShedStore):
+    """A shed store of the events that a join's tuples stand for, which tells each file that it has written.
+
+    Args:
+        folder: the task's.
+        schema: the columns of the events.
+        events_of: gives the whole events that tuples of the join stand for.
+        register: is told each file and its events when they are on the disk.
+    """
 
     def __init__(
         self,

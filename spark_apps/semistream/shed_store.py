@@ -67,9 +67,7 @@ class ShedStore:
     def read(self, name: str) -> pa.RecordBatch:
         """Read the tuples of a file."""
         path = self._directory / name
-        content = pa.py_buffer(
-            path.read_bytes()
-        )  # not mapped: what the disk cannot read is an error then, not a signal
+        content = pa.py_buffer(path.read_bytes())  # not mapped: what cannot be read is an error then, not a signal
         checksum = int.from_bytes(content[:8].to_pybytes(), "little")
         length = int.from_bytes(content[8:_HEADER].to_pybytes(), "little")
         body = content[_HEADER:]

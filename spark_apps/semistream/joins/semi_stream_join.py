@@ -110,10 +110,10 @@ class SemiStreamJoin(ABC):
         What 002 keeps of R page by page, the front stage then has tuple by tuple from the beginning. It learns the
         rest, or what has changed, from the stream.
         """
-        if self.front_stage.cache.count:
-            return
-        for page in range(self.relation.pages):
-            if not self.front_stage.cache.has_room:
+        cache = self.front_stage.cache
+        most = 0 if cache.count else -(-cache.slots // self.relation.page_rows)
+        for page in range(min(most, self.relation.pages)):
+            if not cache.has_room:
                 return
             loaded = self.disk_buffer.load(page)
             rows = np.arange(len(loaded.keys))
