@@ -62,16 +62,17 @@ def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
 
 def test_a_task_holds_a_bounded_part_of_its_events(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When that is full, what waits is joined and all is given out; order and rows are the same."""
-    monkeypatch.setattr(task_join, "MOST_HELD_BYTES", EVENTS.slice(0, 100).nbytes)
+    monkeypatch.setattr(task_join, "MOST_HELD_BYTES", EVENTS.slice(0, 300).nbytes)
     portions = [EVENTS.slice(first, 40) for first in range(0, EVENTS.num_rows, 40)]
     coming = iter(portions)
     with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
         joined = TaskJoin(join, EVENTS.schema, TaskCounts()).joined(coming)
         given = [next(joined)]
-        assert next(coming).equals(portions[3])  # the first three were enough
+        assert next(coming).equals(portions[8])  # the first eight were enough
         given += list(joined)
+    assert min(table.num_rows for table in given[:-1]) > 40  # what was given out is held no longer
     rows = pa.concat_tables(given)
-    asked = [n for place, n in enumerate(ASKED) if not 120 <= place < 160]
+    asked = [n for place, n in enumerate(ASKED) if not 320 <= place < 360]
     assert rows["station"].to_pylist() == [f"station {n}" for n in asked]
     assert rows["station_key"].to_pylist() == [n if n < ROWS else None for n in asked]
 
