@@ -60,10 +60,10 @@ def options(chosen: Settings, data: Path) -> list[str]:
         f"--port={chosen.mariadb_port}",
         "--skip-name-resolve",
         "--skip-ssl",  # on the loopback; the certificate that it would make costs ten seconds at each start
-        "--local-infile=ON",
         "--character-set-server=utf8mb4",
         "--default-time-zone=+00:00",
         "--innodb-buffer-pool-size=256M",
+        "--innodb-adaptive-hash-index=ON",  # rows that are appended find their page by it: a quarter of a row's cost
         "--max-allowed-packet=64M",  # Kafka's largest message, every byte of it escaped, is 32M in a statement
         *run_as(),
     ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyarrow import compute, csv
-from pyarrow import types as arrow_types
-
 from services.warehouse import connect, login
+from spark_apps.bulk_rows import bulk_rows, parameter_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,14 +16,16 @@ if TYPE_CHECKING:
 
     from services.warehouse import Connection
 
-_FORMAT = csv.WriteOptions(include_header=False, null_string="\\N", quoting_style="needed")
-_READ = "CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY '\\\\' LINES TERMINATED BY '\\n'"
+# Commands of MariaDB's protocol that pymysql has no method for; its version is pinned.
+_PREPARE, _CLOSE, _BULK_EXECUTE = 0x16, 0x19, 0xFA
+_TYPES_FOLLOW = 128
+_DUPLICATE, _KEY = 1062, "'PRIMARY'"
 
 
 @contextmanager
 def loading() -> Iterator[Connection]:
     """Connect as the loader; rows are locked and not the gaps between them, so that tasks do not wait."""
-    with connect(login("loader"), local_infile=True) as connection:
+    with connect(login("loader"), bulk=True) as connection:
         with connection.cursor() as cursor:
             # The second is how many warnings the server keeps.
             cursor.execute("SET SESSION tx_isolation = 'READ-COMMITTED', max_error_count = 65535")
@@ -37,44 +37,46 @@ class LoadError(Exception):
 
 
 def load(connection: Connection, table: str, rows: pa.Table) -> int:
-    """Load rows by LOAD DATA, leave out those whose primary key is there already, and return how many were new.
+    """Insert rows, leave out those whose primary key is there already, and return how many were new.
 
-    The file that LOAD DATA wants is in memory. LOAD DATA LOCAL bends a value that does not fit its column, leaves out a
-    row that breaks a constraint, and only warns: any warning but that a row is there already is an error here.
+    The connection is one for `bulk`. INSERT IGNORE bends a value that does not fit its column, leaves out a row that
+    breaks a constraint, and only warns: any warning but that a row is there already is an error here.
     """
-    if not rows.num_rows:
-        return 0
-    handle = os.memfd_create("rows")
-    try:
-        with os.fdopen(os.dup(handle), "wb") as file:
-            csv.write_csv(_escaped(rows), file, _FORMAT)
-        with connection.cursor() as cursor:
-            names = ", ".join(f"`{name}`" for name in rows.column_names)
-            cursor.execute(
-                f"LOAD DATA LOCAL INFILE '/proc/self/fd/{handle}' IGNORE INTO TABLE `{table}` {_READ} ({names})"
-            )
-            added = cursor.rowcount
-            cursor.execute("SELECT @@warning_count")
-            ((warnings,),) = cursor.fetchall()
-            if warnings:
-                cursor.execute("SHOW WARNINGS")
-                said = [text for _, code, text in cursor.fetchall() if code != _DUPLICATE or not text.endswith(_KEY)]
-                if said or warnings != rows.num_rows - added:
-                    first = said[0] if said else "nothing"
-                    raise LoadError(
-                        f"table {table!r}: {rows.num_rows} rows, {added} were new, and the server says: {first}"
-                    )
-    finally:
-        os.close(handle)
-    return int(added)
+    added = 0
+    if rows.num_rows:
+        names = ", ".join(f"`{name}`" for name in rows.column_names)
+        asked = ", ".join("?" for _ in rows.column_names)
+        insert = f"INSERT IGNORE INTO `{table}` ({names}) VALUES ({asked})"  # noqa: S608  # our own names
+        with _prepared(connection, insert) as statement:
+            head = struct.pack("<IH", statement, _TYPES_FOLLOW) + parameter_types(rows.schema)
+            for batch in rows.to_batches():
+                for count, written in bulk_rows(batch):
+                    connection._execute_command(_BULK_EXECUTE, head + written)  # type: ignore[attr-defined]  # noqa: SLF001
+                    new = connection._read_query_result()  # type: ignore[attr-defined]  # noqa: SLF001
+                    _check_warnings(connection, table, count, new)
+                    added += new
+    return added
 
 
-_DUPLICATE, _KEY = 1062, "'PRIMARY'"
+@contextmanager
+def _prepared(connection: Connection, text: str) -> Iterator[int]:
+    """Prepare a statement that has parameters and no result, and give its number."""
+    connection._execute_command(_PREPARE, text)  # type: ignore[attr-defined]  # noqa: SLF001
+    answer = connection._read_packet()  # type: ignore[no-untyped-call]  # noqa: SLF001
+    _, statement, _, parameters = struct.unpack("<BIHH", answer.read(9))
+    for _ in range(parameters + 1):  # a packet that describes each, and one that ends them
+        connection._read_packet()  # type: ignore[no-untyped-call]  # noqa: SLF001
+    yield statement
+    connection._execute_command(_CLOSE, struct.pack("<I", statement))  # type: ignore[attr-defined]  # noqa: SLF001  # has no answer
 
 
-def _escaped(rows: pa.Table) -> pa.Table:
-    """Double backslashes in texts: LOAD DATA takes one as the beginning of an escape."""
-    for place, field in enumerate(rows.schema):
-        if arrow_types.is_string(field.type):
-            rows = rows.set_column(place, field, compute.replace_substring(rows.column(place), "\\", "\\\\"))
-    return rows
+def _check_warnings(connection: Connection, table: str, rows: int, added: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@warning_count")
+        ((warnings,),) = cursor.fetchall()
+        if warnings:
+            cursor.execute("SHOW WARNINGS")
+            said = [text for _, code, text in cursor.fetchall() if code != _DUPLICATE or not text.endswith(_KEY)]
+            if said or warnings != rows - added:
+                first = said[0] if said else "nothing"
+                raise LoadError(f"table {table!r}: {rows} rows, {added} were new, and the server says: {first}")

@@ -231,7 +231,6 @@ def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offse
 def gather(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
     """Copy texts one after the other; `offsets` says where each belongs."""
     for i in range(len(starts)):
-        to = offsets[i]
-        for at in range(starts[i], ends[i]):
-            out[to] = data[at]
-            to += 1
+        to, first = np.uint64(offsets[i]), np.uint64(starts[i])  # unsigned: no index counts from the end
+        for at in range(np.uint64(ends[i]) - first):
+            out[to + at] = data[first + at]

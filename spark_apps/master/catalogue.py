@@ -52,7 +52,7 @@ def make_catalogue(rows: int, seed: int) -> Iterator[pa.RecordBatch]:
 
 def load_catalogue(owner: Login, rows: int, seed: int = 1, report: Callable[[str], None] = lambda _line: None) -> int:
     """Fill the product table, all or nothing, unless it has rows; return how many it has now."""
-    with connect(owner, local_infile=True) as connection:
+    with connect(owner, bulk=True) as connection:
         with connection.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM product")
             ((present,),) = cursor.fetchall()

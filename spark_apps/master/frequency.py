@@ -93,7 +93,7 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
     kinds = ", ".join(
         f"`{name}` {'BIGINT' if pa.types.is_integer(estimate.weights[name].type) else ANY_TEXT}" for name in master.key
     )
-    with connect(loader, local_infile=True) as connection, connection.cursor() as cursor:
+    with connect(loader, bulk=True) as connection, connection.cursor() as cursor:
         # Without locks on the master table: its writers go on.
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         # A table that was just filled looks empty to the optimizer, which then would compare all with all. Without
