@@ -53,6 +53,7 @@ def parts() -> list:  # type: ignore[type-arg]  # old Pythons take no argument h
     listed += [(profile, pom, partial(copy_jars, profile)) for profile in ("kafka", "spark")]
     if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
         listed.append(("mariadb", pom, install_mariadb))
+    listed.append(("kernels", b"".join(path.read_bytes() for path in _sources("*.py")), forget_kernels))
     listed.append(("classes", (ROOT / "uv.lock").read_bytes() + CLASS_ARCHIVE.read_bytes(), archive_classes))
     return listed
 
@@ -108,6 +109,16 @@ def archive_classes() -> None:
         _run("class archive of Spark", [*submit, str(CLASS_ARCHIVE)], environment)
     except Unfit as lack:
         print(f"  going on without it, each Spark application will start some seconds later: {lack}", flush=True)
+
+
+def forget_kernels() -> None:
+    """Have kernels compiled anew: numba sees a change of a kernel's own file, and none of the files it calls."""
+    for compiled in _sources("*.nb[ci]"):
+        compiled.unlink()
+
+
+def _sources(pattern: str) -> list:  # type: ignore[type-arg]  # as above
+    return sorted(path for folder in ("generator", "spark_apps") for path in (ROOT / folder).rglob(pattern))
 
 
 def _uv(python: str) -> str:

@@ -14,8 +14,8 @@ LARGEST_UNSIGNED = 2**32 - 1
 LONGEST_TEXT = 255
 QUOTE, DOT, MINUS, PLUS, ZERO, NINE = (ord(c) for c in '".-+09')
 CONTINUES = 0x80  # 10xxxxxx: a byte of a character that has begun
-_COLON, _T, _Z = (ord(c) for c in ":TZ")
-_UUID_LENGTH = 36
+_COLON, _T, _Z, _EIGHT = (ord(c) for c in ":TZ8")
+_UUID_LENGTH, _VERSION, _VARIANT = 36, 14, 19  # and where these digits are
 _EXACT_INTEGER = 2**53  # doubles hold all whole numbers up to it
 _POWERS = np.array([float(10**n) for n in range(23)])  # and these powers of ten
 _NOTHING = -(2**63)  # in place of a number that is not plain
@@ -125,7 +125,7 @@ def _is_short(data: np.ndarray, start: int, stop: int) -> bool:
 
 @kernel
 def _is_uuid(data: np.ndarray, start: int, stop: int) -> bool:
-    """Tell whether 36 characters are a UUID in lower case."""
+    """Tell whether 36 characters are a UUID in lower case that the warehouse takes (fields.py)."""
     if stop - start != _UUID_LENGTH:
         return False
     for i in range(_UUID_LENGTH):
@@ -135,7 +135,7 @@ def _is_uuid(data: np.ndarray, start: int, stop: int) -> bool:
                 return False
         elif not (ZERO <= byte <= NINE or 97 <= byte <= 102):  # noqa: PLR2004 - a to f
             return False
-    return True
+    return bool(data[start + _VERSION] < _EIGHT or data[start + _VARIANT] >= _EIGHT)
 
 
 _SHORT, _LONG = 20, 24  # 2026-01-02T03:04:05Z, and with milliseconds

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+_STORED_UUID = re.compile(r".{14}([0-7].{4}|.{5}[89a-f]).*")  # MariaDB refuses the others
 _FIRST_YEAR = 1000  # of MariaDB's DATETIME
 
 
@@ -74,7 +75,10 @@ def _text(value: Any) -> str:  # noqa: ANN401  # JSON
 def _uuid(value: Any) -> str:  # noqa: ANN401  # JSON
     if type(value) is not str or not _UUID.fullmatch(value):
         raise InvalidValueError("must be a UUID in the form 8-4-4-4-12")
-    return str(UUID(value))
+    standard = str(UUID(value))
+    if not _STORED_UUID.fullmatch(standard):
+        raise InvalidValueError("must be a UUID that MariaDB has: digit 17 is 8 to f where digit 13 is")
+    return standard
 
 
 def _time(value: Any) -> datetime:  # noqa: ANN401  # JSON

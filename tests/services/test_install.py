@@ -97,6 +97,23 @@ def test_what_has_a_new_version_is_installed_again(clone: Path) -> None:
     assert again.stdout.splitlines() == ["  installing Python packages", "  installing class archive of Spark"]
 
 
+def test_kernels_are_compiled_again_when_any_source_has_changed(clone: Path) -> None:
+    """One that calls a kernel of another file would go on with what that was; no change costs no compiling."""
+    own = {"FRESHET_MARIADBD": "mariadbd"}
+    program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
+    assert install(clone, **own).returncode == 0
+    compiled = [clone / "spark_apps" / "__pycache__" / f"kernel.{kind}" for kind in ("nbi", "nbc", "pyc")]
+    compiled[0].parent.mkdir()
+    for file in compiled:
+        file.touch()
+    assert install(clone, **own).returncode == 0
+    assert all(file.exists() for file in compiled)
+    (clone / "spark_apps" / "semistream").mkdir()
+    (clone / "spark_apps" / "semistream" / "called.py").write_text("changed = True")
+    assert install(clone, **own).returncode == 0
+    assert [file.exists() for file in compiled] == [False, False, True]
+
+
 def test_a_clone_that_was_moved_is_installed_again(clone: Path) -> None:
     """Programs in a virtual environment know only the place where they were made."""
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")

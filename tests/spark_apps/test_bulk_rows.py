@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from services.warehouse import connect, login
 from spark_apps import bulk_rows
 from spark_apps.bulk_load import load, loading
+from spark_apps.events import EventReader
 
 if TYPE_CHECKING:
     from services.settings import Settings
@@ -119,6 +120,23 @@ def test_many_rows_are_sent_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     with loading() as connection:
         assert load(connection, "every_type", table) == 200
     assert [len(row[list(COLUMNS).index("text")]) for row in there()] == lengths
+
+
+@pytest.mark.usefixtures("migrated")
+def test_what_is_read_as_a_uuid_is_what_the_warehouse_takes_as_one() -> None:
+    """It refuses some that have the form; one of those that was let through would stop the stream."""
+    reader = EventReader({"event": "uuid"}, [])
+    digits = "0123456789abcdef"
+    ids = [f"0e7fdb16-3a4b-{version}9dc-{variant}e79-a805d9339d8a" for version in digits for variant in digits]
+    for spelt in (str.lower, str.upper):
+        values = [f'{{"event": "{spelt(each)}"}}'.encode() for each in ids]
+        count = len(values)
+        read = reader.read(pa.array([0] * count, pa.int32()), pa.array(range(count)), pa.array(values, pa.binary()))
+        with loading() as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT {', '.join(f'CAST({each!r} AS UUID)' for each in ids)}")
+            (taken,) = cursor.fetchall()
+        assert read.events["event"].to_pylist() == [each for each in taken if each]
+    assert len(read.rejected) == 64
 
 
 def test_decimals_keep_their_digits() -> None:

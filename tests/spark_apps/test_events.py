@@ -128,6 +128,7 @@ def test_what_says_the_same_in_another_way_is_read_the_same(text: bytes) -> None
         (event().replace(b": 7,", b": " + b"7" * 5000 + b","), "not JSON that we read"),
         (event(event_id="no id"), "event_id: must be a UUID"),
         (event(event_id="{" + GOOD["event_id"][2:] + "}"), "event_id: must be a UUID"),
+        (event(event_id="00000000-0000-f000-7000-000000000000"), "event_id: must be a UUID that MariaDB has"),
         (event(sold_at="2026-13-01T00:00:00Z"), "sold_at: must be a time"),
         (event(sold_at="2026-02-29T00:00:00Z"), "sold_at: must be a time"),
         (event(sold_at="0999-12-31T23:59:59Z"), "sold_at: must be a time"),
