@@ -63,7 +63,6 @@ def options(chosen: Settings, data: Path) -> list[str]:
         "--character-set-server=utf8mb4",
         "--default-time-zone=+00:00",
         "--innodb-buffer-pool-size=256M",
-        "--innodb-adaptive-hash-index=ON",  # rows that are appended find their page by it: a quarter of a row's cost
         "--max-allowed-packet=64M",  # Kafka's largest message, every byte of it escaped, is 32M in a statement
         *run_as(),
     ]

@@ -56,6 +56,7 @@ CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystem
 POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
 MOST_EVENTS_A_BATCH = 500_000  # however far behind: a batch is a transaction in each task, and done again after a crash
 LOOK_SECONDS = 1
+LONGEST_STOP_SECONDS = 20.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
 MOST_TRIES = 4  # of what fails for a reason that time does not cure
 
@@ -83,7 +84,7 @@ def main() -> None:
         run(settings(), load_pipeline(parser.parse_args().pipeline))
     except CANNOT_GO_ON as failure:
         sys.exit(f"enrich_stream: {reason(failure)}")
-    print("enrich_stream: stopped as asked, between two batches", flush=True)
+    print("enrich_stream: stopped as asked", flush=True)
 
 
 def run(chosen: Settings, pipeline: Pipeline) -> None:
@@ -96,6 +97,8 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     counters = BatchCounters(chosen, pipeline)
     with Lease(login("loader", chosen), pipeline.name) as lease, serve_metrics(chosen, lambda: page(counters)):
         session = create_session(f"enrich_stream {pipeline.name}")
+        ended = threading.Event()
+        threading.Thread(target=break_off, args=(session, stop, ended), daemon=True).start()
         pause, tries = FIRST_PAUSE_SECONDS, 0
         while not stop.is_set():
             batches = counters.batches
@@ -120,6 +123,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                 print(f"enrich_stream: {said}. It goes on in {pause:.0f} s.", flush=True)
                 rest(pause, lease, stop)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        ended.set()
         counters.look(stream.source.number)  # the last batch's row
         session.stop()
 
@@ -143,6 +147,18 @@ def watch(query: StreamingQuery, stream: Stream, lease: Lease, counters: BatchCo
                 stream.take_back(counters, session)
     finally:
         query.stop()
+
+
+def break_off(session: SparkSession, stop: threading.Event, ended: threading.Event) -> None:
+    """Bound what a stop takes: a batch that goes on long after the request, as on a warehouse that hangs, is ended."""
+    stop.wait()
+    if not ended.wait(LONGEST_STOP_SECONDS):
+        print(
+            f"enrich_stream: it has not ended {LONGEST_STOP_SECONDS:.0f} s after the request to stop. The batch is "
+            "broken off, the next start does it again.",
+            flush=True,
+        )
+        session.sparkContext.cancelAllJobs()
 
 
 def rest(seconds: float, lease: Lease, stop: threading.Event) -> None:

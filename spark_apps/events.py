@@ -94,13 +94,15 @@ class EventReader:
         floats = numbers.view(np.float64)
         scanner.scan(data, bounds, *schema, plain, numbers, floats, starts, ends)
         columns = []
-        for field, (name, kind) in enumerate(self._kinds.items()):
-            nulls = starts[field, plain] < 0 if name in self._nullable else None
+        taken = slice(None) if plain.all() else plain  # which needs no copy
+        for field, kind in enumerate(self._kinds.values()):
+            absent = starts[field, taken] < 0
+            nulls = absent if absent.any() else None
             if pa.types.is_string(kind.arrow):
-                columns.append(_texts(data, starts[field, plain], ends[field, plain], nulls))
+                columns.append(_texts(data, starts[field, taken], ends[field, taken], nulls))
             else:
                 found = floats if pa.types.is_floating(kind.arrow) else numbers
-                columns.append(pa.array(found[field, plain], mask=nulls).cast(kind.arrow))
+                columns.append(pa.array(found[field, taken], mask=nulls).cast(kind.arrow))
         return plain, columns
 
     def _read_carefully(self, value: bytes | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 from services.settings import ROOT
 from services.waiting import wait_until
-from services.warehouse import login
+from services.warehouse import connect, login
 from spark_apps.control import AlreadyRunningError, Lease, is_running, request_stop
 from tests.frozen import frozen
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 FROZEN_SECONDS = 60.0
 HOLD = """
-from services.warehouse import login
+from services.warehouse import connect, login
 from spark_apps.control import Lease
 with Lease(login("loader"), "killed"):
     print("held", flush=True)
@@ -88,10 +88,24 @@ def test_a_warehouse_that_hangs_holds_nobody_up(loader: Login, migrated: Setting
         assert time.monotonic() - began < FROZEN_SECONDS / 2
 
 
+def test_a_look_that_waits_for_a_locked_table_makes_nobody_its_own_rival(loader: Login, migrated: Settings) -> None:
+    """The server keeps a connection that was given up, and its lock, for as long as it waits."""
+    with Lease(loader, "busy") as lease:
+        with connect(login("root", migrated)) as root, root.cursor() as cursor:
+            cursor.execute("LOCK TABLES pipeline_control WRITE")
+            for _ in range(2):
+                assert not lease.stop_requested()
+            with pytest.raises(AlreadyRunningError):
+                Lease(loader, "busy").__enter__()
+            cursor.execute("UNLOCK TABLES")
+        request_stop(loader, "busy")
+        wait_until(lambda: None if lease.stop_requested() else "not seen", what="the request", seconds=FROZEN_SECONDS)
+        assert is_running(loader, "busy")
+    assert not is_running(loader, "busy")
+
+
 def test_the_lease_is_taken_again_after_the_connection_was_lost(loader: Login, migrated: Settings) -> None:
     """As after a restart of the database."""
-    from services.warehouse import connect
-
     with Lease(loader, "lost") as lease:
         with connect(login("root", migrated)) as root, root.cursor() as cursor:
             cursor.execute("SELECT IS_USED_LOCK('freshet.pipeline.lost')")

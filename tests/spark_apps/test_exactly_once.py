@@ -21,6 +21,7 @@ from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
 from spark_apps.topics import Source, TopicError
+from tests.frozen import frozen
 from tests.spark_apps.application import SECONDS, Application, application_on, sale
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 BURST = 3000
 NEW_PRODUCT = 999_999
+FROZEN_SECONDS = 120.0
 OUTAGE_SECONDS = 30
 Position = tuple[object, object]
 
@@ -243,7 +245,25 @@ def test_a_second_application_refuses_and_the_first_one_stops_on_sigterm(applica
         second.start()
     application.send_sales(BURST)
     assert application.terminate() == 0
-    assert "stopped as asked, between two batches" in application.printed()
+    assert "stopped as asked" in application.printed()
+    assert "broken off" not in application.printed()
+
+
+def test_a_warehouse_that_hangs_in_a_batch_holds_a_stop_up_for_seconds_only(application: Application) -> None:
+    """The batch is broken off, and done again when the application and the warehouse are back."""
+    application.send_sales(10)
+    application.wait_until_caught_up()
+    application.wait(lambda: "a batch is under way" if under_way(application) else None, "a pause")
+    with frozen(application.running, "mariadb", FROZEN_SECONDS):
+        application.send_sales(10)
+        application.wait(lambda: None if under_way(application) else "no batch is under way", "a batch")
+        began = time.monotonic()
+        assert application.terminate() == 0
+        assert time.monotonic() - began < FROZEN_SECONDS
+    said = application.printed()
+    assert said.index("The batch is broken off") < said.rindex("stopped as asked")
+    application.start()
+    assert_each_event_landed_once(application)
 
 
 def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_known(application: Application) -> None:
@@ -295,6 +315,12 @@ def test_messages_of_the_enriched_topic_say_where_their_event_came_from(applicat
         position: (event["event_id"], str(event["product_key"]), str(event["quantity"]), str(event["price_cents"]))
         for position, event in seen.items()
     } == rows
+
+
+def under_way(application: Application) -> bool:
+    """Tell whether a batch was begun and is not done."""
+    begun, done = (len(list((checkpoint(application) / kind).glob("[0-9]*"))) for kind in ("offsets", "commits"))
+    return begun > done
 
 
 def checkpoint(application: Application) -> Path:

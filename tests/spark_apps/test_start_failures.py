@@ -160,7 +160,7 @@ def test_a_stop_while_spark_starts_is_a_stop(fit: Fit, migrated: Settings) -> No
         run.terminate()
         written, errors = run.communicate(timeout=SECONDS)
     assert run.returncode == 0, errors
-    assert written == "enrich_stream: stopped as asked, between two batches\n"
+    assert written == "enrich_stream: stopped as asked\n"
 
 
 def test_a_warehouse_that_hangs_does_not_hold_a_stop_up(fit: Fit, migrated: Settings) -> None:
