@@ -18,7 +18,6 @@ _BACKSLASH, _COLON, _COMMA, _OPEN, _CLOSE, _SPACE = (ord(c) for c in "\\:,{} ")
 _WORDS = np.frombuffer(b"null true false", np.uint8)
 _NULL, _TRUE, _FALSE = 0, 5, 10  # where each begins
 _MALFORMED = -1
-_U1 = np.uint64(1)
 _IS_PLAIN = np.array([_SPACE <= byte < CONTINUES and chr(byte) not in '"\\' for byte in range(256)])  # in a string
 
 
@@ -122,18 +121,18 @@ def _string_end(data: np.ndarray, start: int, end: int) -> int:
     """Find the closing quote of a plain string that begins at `start`."""
     if start >= end or data[start] != QUOTE:
         return _MALFORMED
-    at, stop = np.uint64(start + 1), np.uint64(end)  # unsigned: no index counts from the end
-    while at < stop:
-        byte = data[at]
+    at = start + 1
+    while at < end:
+        byte = data[np.uint64(at)]  # a signed index may count from the end, and is asked each time
         if _IS_PLAIN[byte]:
-            at += _U1
+            at += 1
         elif byte == QUOTE:
             return int(at)
         else:
-            width = _wide_character(data, int(at), end) if byte >= CONTINUES else 0
+            width = _wide_character(data, at, end) if byte >= CONTINUES else 0
             if not width:
                 return _MALFORMED
-            at += np.uint64(width)
+            at += width
     return _MALFORMED
 
 
