@@ -1,8 +1,8 @@
 """Arrow columns as rows of MariaDB's binary protocol, as the command COM_STMT_BULK_EXECUTE takes them.
 
 A row is its values one after the other, each behind a byte that tells NULL from a value: numbers as eight bytes, times
-as their parts, all else as text with its length in front ("Binary Protocol (Prepared Statements)" in MariaDB's manual).
-The server reads these for less than the same rows as a file of text, and no value needs to be escaped.
+as their parts, all else as text or bytes with the length in front ("Binary Protocol (Prepared Statements)" in MariaDB's
+manual). The server reads these for less than the same rows as a file of text, and no value needs to be escaped.
 """
 
 from __future__ import annotations
@@ -85,11 +85,13 @@ def _column(column: pa.Array) -> _Column:
     if arrow_types.is_floating(kind):
         words = _values_of(column.cast(pa.float64()), np.uint64)
         return _Column((FIELD_TYPE.DOUBLE, 0), _WORD_BYTES, nulls, _write_words, (words,))
-    texts = column.cast(pa.string())
+    binary = arrow_types.is_fixed_size_binary(kind)
+    texts = column.cast(pa.binary() if binary else pa.string())
     offsets = _values_of(texts, np.int32, more=1)
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
     lengths = np.diff(offsets).astype(np.int64)
-    return _Column((FIELD_TYPE.STRING, 0), 1 + _length_bytes(lengths) + lengths, nulls, _write_texts, (offsets, data))
+    told = (FIELD_TYPE.BLOB if binary else FIELD_TYPE.STRING, 0)
+    return _Column(told, 1 + _length_bytes(lengths) + lengths, nulls, _write_texts, (offsets, data))
 
 
 def _values_of(column: pa.Array, kind: type[np.generic], more: int = 0) -> np.ndarray:

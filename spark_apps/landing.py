@@ -11,6 +11,7 @@ from spark_apps.bulk_load import load
 from spark_apps.expressions import compute_expression
 from spark_apps.messages import messages
 from spark_apps.shedding import fields_number
+from spark_apps.uuid_bytes import uuid_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +128,9 @@ class Landing:
     def _load(self, kind: str, rows: pa.Table, columns: list[str]) -> None:
         source = pa.repeat(pa.scalar(self._source), rows.num_rows)
         placed = rows.select(["kafka_partition", "kafka_offset", *columns]).add_column(0, "source", source)
+        for name in columns:
+            if self._pipeline.source.fields.get(name) == "uuid":
+                placed = placed.set_column(placed.column_names.index(name), name, uuid_bytes(placed[name]))
         load(self._connection, f"{self._pipeline.name}_{kind}", placed)
 
 

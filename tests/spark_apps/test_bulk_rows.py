@@ -16,8 +16,11 @@ from services.warehouse import connect, login
 from spark_apps import bulk_rows
 from spark_apps.bulk_load import load, loading
 from spark_apps.events import EventReader
+from spark_apps.uuid_bytes import uuid_bytes
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from services.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -137,6 +140,19 @@ def test_what_is_read_as_a_uuid_is_what_the_warehouse_takes_as_one() -> None:
             (taken,) = cursor.fetchall()
         assert read.events["event"].to_pylist() == [each for each in taken if each]
     assert len(read.rejected) == 64
+
+
+@pytest.mark.usefixtures("_table")
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20, deadline=None)
+@given(ids=st.lists(st.none() | st.uuids(version=4), max_size=9), first=st.integers(0, 3), size=st.integers(1, 5))
+def test_a_uuid_as_bytes_is_the_one_whose_text_they_are(ids: list[UUID | None], first: int, size: int) -> None:
+    """In any part of a column, NULLs among them."""
+    texts = [None if each is None else str(each) for each in ids]
+    cut = pa.chunked_array([texts[at : at + size] for at in range(0, len(texts), size)], pa.string()).slice(first)
+    numbers = pa.array(range(len(cut)), pa.int32())
+    with loading() as connection:
+        load(connection, "every_type", pa.table({"id": numbers, "event": uuid_bytes(cut)}))
+    assert [row[list(COLUMNS).index("event")] for row in there()] == texts[first:]
 
 
 def test_decimals_keep_their_digits() -> None:
