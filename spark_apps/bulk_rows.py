@@ -17,7 +17,7 @@ from pymysql.constants import FIELD_TYPE
 from spark_apps.semistream.kernel import Integer, kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 MOST_BYTES = 4 * 2**20  # of rows in a command, unless one row has more; servers take 16 MB unless they are told to
 _UNSIGNED = 128
@@ -53,7 +53,7 @@ def parameter_types(schema: pa.Schema) -> bytes:
     return bytes(number for field in schema for number in _column(pa.array([], field.type)).kind)
 
 
-def bulk_rows(rows: pa.RecordBatch) -> Iterator[tuple[int, memoryview]]:
+def bulk_rows(rows: pa.RecordBatch) -> list[tuple[int, memoryview]]:
     """Write rows, in pieces of at most `MOST_BYTES`; give the number of rows in each, and its bytes."""
     columns = [_column(column) for column in rows.columns]
     widths = np.zeros(rows.num_rows, np.int64)
@@ -64,11 +64,13 @@ def bulk_rows(rows: pa.RecordBatch) -> Iterator[tuple[int, memoryview]]:
     at = (ends - widths).astype(np.uint64)
     for column in columns:
         column.write(out, at, column.nulls, *column.values)
+    pieces: list[tuple[int, memoryview]] = []
     first, start = 0, 0
     while first < rows.num_rows:
         following = max(first + 1, int(np.searchsorted(ends, start + MOST_BYTES, side="right")))
-        yield following - first, out[start : ends[following - 1]].data
+        pieces.append((following - first, out[start : ends[following - 1]].data))
         first, start = following, int(ends[following - 1])
+    return pieces
 
 
 def _column(column: pa.Array) -> _Column:

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-import pyarrow.csv
-
-from spark_apps import enrich_stream, enrichment, landing
+from spark_apps import bulk_load, enrich_stream, enrichment, landing
 from spark_apps.events import EventReader
 from spark_apps.semistream.joins.chybridjoin import CHybridJoin
 
@@ -31,7 +29,7 @@ WRITES_TO = "FRESHET_BENCH_PHASES"
 PHASES: dict[str, list[tuple[Any, str]]] = {
     "parse": [(EventReader, "read")],
     "join": [(CHybridJoin, "feed"), (CHybridJoin, "finish")],
-    "format": [(pyarrow.csv, "write_csv")],
+    "format": [(bulk_load, "bulk_rows"), (landing, "uuid_bytes")],
     "load": [(landing, "load")],
 }
 

@@ -116,7 +116,7 @@ def test_many_rows_are_sent_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         schema=pa.schema([("id", pa.int32()), ("text", pa.string())]),
     )
     (batch,) = table.to_batches()
-    pieces = list(bulk_rows.bulk_rows(batch))
+    pieces = bulk_rows.bulk_rows(batch)
     assert sum(count for count, _ in pieces) == 200
     assert [count for count, piece in pieces if len(piece) > 1000] == [1]
     assert len(pieces) <= 2 + sum(length + 11 for length in lengths) // 900
