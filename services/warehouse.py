@@ -52,7 +52,7 @@ class BulkConnection(pymysql.connections.Connection):
     something by leaving a flag out that every client of MySQL sends ("Connecting" in MariaDB's manual).
     """
 
-    _FILLER, _BULK_OPERATIONS = slice(28, 32), 1 << 2
+    _FILLER, _FILLED = slice(9, 32), bytes(19) + struct.pack("<I", 1 << 2)
     _greets = False
 
     def _request_authentication(self) -> None:
@@ -63,10 +63,8 @@ class BulkConnection(pymysql.connections.Connection):
 
     def write_packet(self, payload: bytes) -> None:
         """Send a packet, the first ones with the filler filled."""
-        if self._greets and len(payload) >= self._FILLER.stop:
-            filled = bytearray(payload)
-            filled[self._FILLER] = struct.pack("<I", self._BULK_OPERATIONS)
-            payload = bytes(filled)
+        if self._greets and payload[self._FILLER] == bytes(len(self._FILLED)):
+            payload = payload[: self._FILLER.start] + self._FILLED + payload[self._FILLER.stop :]
         super().write_packet(payload)
 
 

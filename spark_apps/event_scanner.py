@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_apps.event_values import CONTINUES, DOT, MINUS, NINE, PLUS, QUOTE, ZERO, is_exponent, take_value
-from spark_apps.semistream.kernel import kernel
+from spark_apps.semistream.kernel import inlined, kernel
 
 _MOST_DIGITS = 18
 _BACKSLASH, _COLON, _COMMA, _OPEN, _CLOSE, _SPACE = (ord(c) for c in "\\:,{} ")
@@ -54,11 +54,11 @@ def scan(
     for event in range(len(offsets) - 1):
         plain[event] = _scan_event(
             data, offsets[event], offsets[event + 1], names, name_offsets, kinds, nullable,
-            numbers[:, event], floats[:, event], starts[:, event], ends[:, event],
+            event, numbers, floats, starts, ends,
         ) == everything  # fmt: skip
 
 
-@kernel
+@inlined
 def _scan_event(
     data: np.ndarray,
     at: int,
@@ -67,6 +67,7 @@ def _scan_event(
     name_offsets: np.ndarray,
     kinds: np.ndarray,
     nullable: np.ndarray,
+    event: int,
     numbers: np.ndarray,
     floats: np.ndarray,
     starts: np.ndarray,
@@ -95,7 +96,7 @@ def _scan_event(
         if field >= 0:
             bit = 1 << field
             if seen & bit or not take_value(
-                data, start, stop, kinds[field], nullable[field], field, numbers, floats, starts, ends
+                data, start, stop, kinds[field], nullable[field], (field, event), numbers, floats, starts, ends
             ):
                 return _MALFORMED
             seen |= bit
@@ -109,14 +110,14 @@ def _scan_event(
     return seen
 
 
-@kernel
+@inlined
 def _skip_space(data: np.ndarray, at: int, end: int) -> int:
     while at < end and (data[at] == _SPACE or 9 <= data[at] <= 10 or data[at] == 13):  # noqa: PLR2004 - tab, newline, return
         at += 1
     return at
 
 
-@kernel
+@inlined
 def _string_end(data: np.ndarray, start: int, end: int) -> int:
     """Find the closing quote of a plain string that begins at `start`."""
     if start >= end or data[start] != QUOTE:
@@ -161,7 +162,7 @@ def _wide_character(data: np.ndarray, at: int, end: int) -> int:
     return width
 
 
-@kernel
+@inlined
 def _value_end(data: np.ndarray, start: int, end: int) -> int:
     """Find the end of a plain string, a number, null, true or false."""
     if start >= end:
@@ -214,16 +215,14 @@ def _is_word(data: np.ndarray, start: int, end: int, word: int, length: int) -> 
     return same
 
 
-@kernel
+@inlined
 def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offsets: np.ndarray) -> int:
     for field in range(len(name_offsets) - 1):
         first = name_offsets[field]
         if name_offsets[field + 1] - first == stop - start:
             same = True
             for i in range(stop - start):
-                if data[start + i] != names[first + i]:
-                    same = False
-                    break
+                same &= data[np.uint64(start + i)] == names[np.uint64(first + i)]
             if same:
                 return field
     return -1

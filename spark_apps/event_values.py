@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spark_apps.semistream.kernel import kernel
+from spark_apps.semistream.kernel import inlined, kernel
 
 INTEGER, UNSIGNED, FLOATING, TEXT, UUID, TIMESTAMP = range(6)
 LARGEST_UNSIGNED = 2**32 - 1
@@ -21,14 +21,14 @@ _POWERS = np.array([float(10**n) for n in range(23)])  # and these powers of ten
 _NOTHING = -(2**63)  # in place of a number that is not plain
 
 
-@kernel
+@inlined
 def take_value(
     data: np.ndarray,
     start: int,
     stop: int,
     kind: int,
     nullable: bool,  # noqa: FBT001 - of the field, as the kind is
-    field: int,
+    place: tuple[int, int],
     numbers: np.ndarray,
     floats: np.ndarray,
     starts: np.ndarray,
@@ -38,22 +38,22 @@ def take_value(
     first = data[start]
     quoted = first == QUOTE
     if stop - start == 4 and first == 110:  # noqa: PLR2004 - null
-        starts[field] = -1
+        starts[place] = -1
         return nullable
-    starts[field], ends[field] = start + quoted, stop - quoted
+    starts[place], ends[place] = start + quoted, stop - quoted
     if kind in (INTEGER, UNSIGNED):
-        numbers[field] = _NOTHING if quoted or first > NINE else _integer(data, start, stop)
-        return bool(numbers[field] != _NOTHING and (kind == INTEGER or 0 <= numbers[field] <= LARGEST_UNSIGNED))
+        numbers[place] = _NOTHING if quoted or first > NINE else _integer(data, start, stop)
+        return bool(numbers[place] != _NOTHING and (kind == INTEGER or 0 <= numbers[place] <= LARGEST_UNSIGNED))
     if kind == FLOATING:
-        floats[field] = np.nan if quoted or first > NINE else _floating(data, start, stop)
-        return not np.isnan(floats[field])
+        floats[place] = np.nan if quoted or first > NINE else _floating(data, start, stop)
+        return not np.isnan(floats[place])
     if kind == TEXT:
         return quoted and _is_short(data, start + 1, stop - 1)
     if kind == UUID:
         return quoted and _is_uuid(data, start + 1, stop - 1)
     if kind == TIMESTAMP and quoted:
-        numbers[field] = _milliseconds(data, start + 1, stop - 1)
-        return bool(numbers[field] != _NOTHING)
+        numbers[place] = _milliseconds(data, start + 1, stop - 1)
+        return bool(numbers[place] != _NOTHING)
     return False
 
 

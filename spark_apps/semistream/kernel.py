@@ -28,6 +28,11 @@ def kernel(function: F) -> F:
     return cast("F", numba.njit(cache=True)(function))
 
 
+def inlined(function: F) -> F:
+    """Compile a function that is a part of the kernels that call it: a call costs seven words for each array."""
+    return cast("F", numba.njit(cache=True, forceinline=True)(function))
+
+
 @kernel
 def mix(x: Integer) -> np.uint64:
     """Scramble 64 bits so that every output bit depends on every input bit (the finaliser of MurmurHash3)."""
