@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_apps.semistream import arrow
-from spark_apps.semistream.kernel import kernel
+from spark_apps.semistream.kernel import inlined, kernel
 
 BLOCK = 32
 
@@ -155,6 +155,14 @@ def _gather(values: np.ndarray, slots: np.ndarray, gathered: np.ndarray) -> None
             gathered[column, i] = values[slots[i], column]
 
 
+@inlined
+def _copy(source: np.ndarray, start: int, target: np.ndarray, to: int, count: int) -> None:
+    """Copy bytes; indices are unsigned, for numba asks of a signed one whether it counts from the end."""
+    at, place = np.uint64(start), np.uint64(to)
+    for i in range(np.uint64(count)):
+        target[place + i] = source[at + i]
+
+
 @kernel
 def _put(
     offsets: np.ndarray,
@@ -178,8 +186,7 @@ def _put(
             block = free[0]
             free[0] = next_[block]
             free[1] -= 1
-            for j in range(min(BLOCK, size - done)):
-                heap[block * BLOCK + j] = data[start + done + j]
+            _copy(data, start + done, heap, block * BLOCK, min(BLOCK, size - done))
             done += BLOCK
 
 
@@ -193,8 +200,7 @@ def _gather_bytes(
         size = offsets[i + 1] - start
         done = 0
         while done < size:
-            for j in range(min(BLOCK, size - done)):
-                data[start + done + j] = heap[block * BLOCK + j]
+            _copy(heap, block * BLOCK, data, start + done, min(BLOCK, size - done))
             block = next_[block]
             done += BLOCK
 

@@ -50,11 +50,12 @@ class TupleCache:
         _delete(overwritten, self.keys, self.entries)
         self.rows.free(overwritten)
         self._used[overwritten] = False
+        rows = rows.take(pa.array(chosen))  # few of a page
         needed = self.rows.blocks_needed(rows)
         if len(needed):
-            fit = np.cumsum(needed[chosen]) <= self.rows.free_blocks
-            chosen, slots = chosen[fit], slots[fit]
-        self.rows.put(rows, chosen, slots, first + chosen)
+            fit = np.count_nonzero(np.cumsum(needed) <= self.rows.free_blocks)
+            chosen, slots = chosen[:fit], slots[:fit]
+        self.rows.put(rows, np.arange(len(slots)), slots, first + chosen)
         _insert(slots, keys[chosen], self.keys, self.entries)
         self._used[slots] = True
         self.count += len(slots) - len(overwritten)
