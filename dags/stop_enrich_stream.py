@@ -1,4 +1,4 @@
-"""Ask the enriching application to stop between two batches, and wait until it has."""
+"""Ask the enriching application to stop after the batch that it is in, and wait until it has."""
 
 from airflow.sdk import DAG
 

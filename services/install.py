@@ -25,6 +25,7 @@ POM = ROOT / "services" / "pom.xml"
 CLASS_ARCHIVE = ROOT / "spark_apps" / "class_archive.py"
 UV_VERSION = "0.13.8"
 HEARTBEAT_SECONDS = 5
+KERNEL_MARKS = (b"@kernel", b"@inlined", b"njit")
 
 
 def main() -> None:
@@ -40,8 +41,8 @@ def main() -> None:
             check_disk(HOME)
         for name, pins, install in missing:
             install()
-            _stamp(name).parent.mkdir(parents=True, exist_ok=True)
-            _stamp(name).write_text(_fingerprint(pins))
+            _mark(name, pins)
+        forget_kernels()
     except Unfit as lack:
         sys.exit(f"make: {lack}")
 
@@ -53,7 +54,6 @@ def parts() -> list:  # type: ignore[type-arg]  # old Pythons take no argument h
     listed += [(profile, pom, partial(copy_jars, profile)) for profile in ("kafka", "spark")]
     if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
         listed.append(("mariadb", pom, install_mariadb))
-    listed.append(("kernels", b"".join(path.read_bytes() for path in _sources("*.py")), forget_kernels))
     listed.append(("classes", (ROOT / "uv.lock").read_bytes() + CLASS_ARCHIVE.read_bytes(), archive_classes))
     return listed
 
@@ -112,13 +112,15 @@ def archive_classes() -> None:
 
 
 def forget_kernels() -> None:
-    """Have kernels compiled anew: numba sees a change of a kernel's own file, and none of the files it calls."""
-    for compiled in _sources("*.nb[ci]"):
-        compiled.unlink()
-
-
-def _sources(pattern: str) -> list:  # type: ignore[type-arg]  # as above
-    return sorted(path for folder in ("generator", "spark_apps") for path in (ROOT / folder).rglob(pattern))
+    """Have kernels compiled anew when one has changed: numba sees that of its own file, and of none that it calls."""
+    files = sorted(path for folder in ("generator", "spark_apps") for path in (ROOT / folder).rglob("*"))
+    sources = [path.read_bytes() for path in files if path.suffix == ".py"]
+    kernels = b"".join(source for source in sources if any(mark in source for mark in KERNEL_MARKS))
+    if not _is_current("kernels", kernels):
+        for compiled in files:
+            if compiled.suffix in (".nbc", ".nbi"):
+                compiled.unlink()
+        _mark("kernels", kernels)
 
 
 def _uv(python: str) -> str:
@@ -162,6 +164,11 @@ def _run(title: str, command: list, environment: dict = None) -> None:  # type: 
 
 def _stamp(part: str) -> Path:
     return HOME / "installed" / part
+
+
+def _mark(part: str, pins: bytes) -> None:
+    _stamp(part).parent.mkdir(parents=True, exist_ok=True)
+    _stamp(part).write_text(_fingerprint(pins))
 
 
 def _is_current(part: str, pins: bytes) -> bool:

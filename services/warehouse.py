@@ -83,6 +83,7 @@ def connect(who: Login, *, bulk: bool = False, answer_seconds: float | None = No
         user=who.user,
         password=who.password,
         database=who.database,
+        init_command="SET SESSION max_error_count = 65535" if bulk else None,  # as many warnings as it can keep
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=answer_seconds,
         ssl_disabled=who.host in LOOPBACK,  # nobody listens in between, and a handshake costs more than most tasks

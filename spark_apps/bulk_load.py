@@ -6,7 +6,7 @@ import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from services.warehouse import connect, login
+from services.warehouse import BulkConnection, connect, login
 from spark_apps.bulk_rows import bulk_rows, parameter_types
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ def loading() -> Iterator[Connection]:
     """Connect as the loader; rows are locked and not the gaps between them, so that tasks do not wait."""
     with connect(login("loader"), bulk=True) as connection:
         with connection.cursor() as cursor:
-            # The second is how many warnings the server keeps.
-            cursor.execute("SET SESSION tx_isolation = 'READ-COMMITTED', max_error_count = 65535")
+            cursor.execute("SET SESSION tx_isolation = 'READ-COMMITTED'")
         yield connection
 
 
@@ -42,6 +41,8 @@ def load(connection: Connection, table: str, rows: pa.Table) -> int:
     The connection is one for `bulk`. INSERT IGNORE bends a value that does not fit its column, leaves out a row that
     breaks a constraint, and only warns: any warning but that a row is there already is an error here.
     """
+    if not isinstance(connection, BulkConnection):
+        raise TypeError(f"connection must be one that was opened for bulk, got {type(connection)}: connect(bulk=True)")
     added = 0
     if rows.num_rows:
         names = ", ".join(f"`{name}`" for name in rows.column_names)
@@ -66,8 +67,11 @@ def _prepared(connection: Connection, text: str) -> Iterator[int]:
     _, statement, _, parameters = struct.unpack("<BIHH", answer.read(9))
     for _ in range(parameters + 1):  # a packet that describes each, and one that ends them
         connection._read_packet()  # type: ignore[no-untyped-call]  # noqa: SLF001
-    yield statement
-    connection._execute_command(_CLOSE, struct.pack("<I", statement))  # type: ignore[attr-defined]  # noqa: SLF001  # has no answer
+    try:
+        yield statement
+    finally:
+        if connection.open:
+            connection._execute_command(_CLOSE, struct.pack("<I", statement))  # type: ignore[attr-defined]  # noqa: SLF001  # has no answer
 
 
 def _check_warnings(connection: Connection, table: str, rows: int, added: int) -> None:
@@ -76,7 +80,8 @@ def _check_warnings(connection: Connection, table: str, rows: int, added: int) -
         ((warnings,),) = cursor.fetchall()
         if warnings:
             cursor.execute("SHOW WARNINGS")
-            said = [text for _, code, text in cursor.fetchall() if code != _DUPLICATE or not text.endswith(_KEY)]
-            if said or warnings != rows - added:
-                first = said[0] if said else "nothing"
+            kept = cursor.fetchall()
+            said = [text for _, code, text in kept if code != _DUPLICATE or not text.endswith(_KEY)]
+            if said or not len(kept) == warnings == rows - added:
+                first = said[0] if said else f"{warnings} warnings, of which it keeps {len(kept)}"
                 raise LoadError(f"table {table!r}: {rows} rows, {added} were new, and the server says: {first}")

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_BYTES = 4 * 2**20  # of rows in a command, unless one row has more; servers take 16 MB unless they are told to
+MOST_ROWS = 65_535  # in a command: so many warnings a server keeps
 _UNSIGNED = 128
 _VALUE, _NULL = 0, 1
 _WORD_BYTES = 1 + 8
 _TIME_PARTS = 11  # year in two bytes, month, day, hour, minute, second, microsecond in four
 _TIME_BYTES = 1 + 1 + _TIME_PARTS
+_NO_YEAR = 0xFFFF  # which the server refuses, as it does all after 9999
 _NO_NULLS = np.empty(0, np.bool_)
 _SECOND, _DAY = 1_000_000, 86_400_000_000  # in microseconds
 _U1, _U8, _BYTE = np.uint64(1), np.uint64(8), np.uint64(0xFF)
@@ -54,7 +56,7 @@ def parameter_types(schema: pa.Schema) -> bytes:
 
 
 def bulk_rows(rows: pa.RecordBatch) -> list[tuple[int, memoryview]]:
-    """Write rows, in pieces of at most `MOST_BYTES`; give the number of rows in each, and its bytes."""
+    """Write rows, in pieces of at most `MOST_BYTES` and `MOST_ROWS`; give the number of rows in each, and its bytes."""
     columns = [_column(column) for column in rows.columns]
     widths = np.zeros(rows.num_rows, np.int64)
     for column in columns:
@@ -67,7 +69,8 @@ def bulk_rows(rows: pa.RecordBatch) -> list[tuple[int, memoryview]]:
     pieces: list[tuple[int, memoryview]] = []
     first, start = 0, 0
     while first < rows.num_rows:
-        following = max(first + 1, int(np.searchsorted(ends, start + MOST_BYTES, side="right")))
+        fit = int(np.searchsorted(ends, start + MOST_BYTES, side="right"))
+        following = max(first + 1, min(fit, first + MOST_ROWS))
         pieces.append((following - first, out[start : ends[following - 1]].data))
         first, start = following, int(ends[following - 1])
     return pieces
@@ -87,7 +90,7 @@ def _column(column: pa.Array) -> _Column:
     if arrow_types.is_floating(kind):
         words = _values_of(column.cast(pa.float64()), np.uint64)
         return _Column((FIELD_TYPE.DOUBLE, 0), _WORD_BYTES, nulls, _write_words, (words,))
-    binary = arrow_types.is_fixed_size_binary(kind)
+    binary = arrow_types.is_binary(kind) or arrow_types.is_fixed_size_binary(kind)
     texts = column.cast(pa.binary() if binary else pa.string())
     offsets = _values_of(texts, np.int32, more=1)
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
@@ -147,6 +150,7 @@ def _write_times(out: np.ndarray, at: np.ndarray, nulls: np.ndarray, moments: np
         rest = moments[row] - days * _DAY
         seconds = rest // _SECOND
         year, month, day = _date(days)
+        year = year if 0 <= year <= _NO_YEAR else _NO_YEAR
         to = at[row]
         for part, width in (
             (_TIME_PARTS, 1), (year, 2), (month, 1), (day, 1),

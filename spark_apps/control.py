@@ -17,7 +17,7 @@ from services.warehouse import ANSWER_SECONDS, connect
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from services.warehouse import Connection, Login
+    from services.warehouse import Login
 
 
 LOCK_SECONDS = 2  # until the server sees that a connection has ended, our own that broke off for one
@@ -33,7 +33,7 @@ class Lease:
     def __init__(self, loader: Login, pipeline: str) -> None:
         self._loader = loader
         self._pipeline = pipeline
-        self._holder: int | None = None  # the server's number of the connection that had the lock last
+        self._holder = 0  # the server's number of our connection that had the lock last
 
     def __enter__(self) -> Self:
         self._acquire()
@@ -70,11 +70,14 @@ class Lease:
         self._context = connect(self._loader, answer_seconds=ANSWER_SECONDS)
         self._connection = self._context.__enter__()
         with self._connection.cursor() as cursor:
-            cursor.execute("SELECT GET_LOCK(%s, %s), CONNECTION_ID()", (_lock_name(self._pipeline), LOCK_SECONDS))
-            ((taken, ours),) = cursor.fetchall()
-        if taken:
+            name = _lock_name(self._pipeline)
+            holder, ours = None, 0
+            while holder is None:  # another one's may end between the two questions
+                cursor.execute("SELECT GET_LOCK(%s, %s), IS_USED_LOCK(%s), CONNECTION_ID()", (name, LOCK_SECONDS, name))
+                ((_, holder, ours),) = cursor.fetchall()
+        if holder == ours:
             self._holder = ours
-        elif _holder(self._connection, self._pipeline) == self._holder:
+        elif holder == self._holder < ours:  # numbers begin anew with a server that was started again
             self._connection.close()  # the server is busy with our former one: the next look tries again
         else:
             raise AlreadyRunningError(
@@ -84,23 +87,17 @@ class Lease:
 
 
 def request_stop(loader: Login, pipeline: str) -> None:
-    """Ask the application to stop at its next batch boundary."""
+    """Ask the application to stop, at its next batch boundary unless that is far."""
     with connect(loader) as connection, connection.cursor() as cursor:
         cursor.execute("UPDATE pipeline_control SET stop_requested = TRUE WHERE pipeline = %s", (pipeline,))
 
 
 def is_running(loader: Login, pipeline: str) -> bool:
     """Tell whether an application works on the pipeline now."""
-    with connect(loader) as connection:
-        return _holder(connection, pipeline) is not None
-
-
-def _holder(connection: Connection, pipeline: str) -> int | None:
-    """Return the server's number of the connection that holds the pipeline's lock."""
-    with connection.cursor() as cursor:
+    with connect(loader) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT IS_USED_LOCK(%s)", (_lock_name(pipeline),))
         ((holder,),) = cursor.fetchall()
-    return None if holder is None else int(holder)
+    return holder is not None
 
 
 def _lock_name(pipeline: str) -> str:

@@ -154,8 +154,8 @@ def break_off(session: SparkSession, stop: threading.Event, ended: threading.Eve
     stop.wait()
     if not ended.wait(LONGEST_STOP_SECONDS):
         print(
-            f"enrich_stream: it has not ended {LONGEST_STOP_SECONDS:.0f} s after the request to stop. The batch is "
-            "broken off, the next start does it again.",
+            f"enrich_stream: it has not ended {LONGEST_STOP_SECONDS:.0f} s after the request to stop. What it does "
+            "is broken off, the next start does it again.",
             flush=True,
         )
         session.sparkContext.cancelAllJobs()

@@ -52,10 +52,19 @@ def borrowed_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iter
     A join that fails in the middle of a task still holds that task's events: it is not used again.
     """
     key = (pipeline.name, snapshot)
-    join = _idle.pop(key, None) or _make(pipeline, events, snapshot)
+    known = _idle.pop(key, None)
+    if known is None:
+        gc.unfreeze()
+        _idle.clear()
+    join = known or _construct(pipeline, events, snapshot)
     yield join
     _idle.clear()  # an older snapshot's join goes before there are two in memory at the next task
     _idle[key] = join
+    if known is None:
+        # Spark's worker collects garbage after each task: what stays, the kernels that this one has loaded with the
+        # join, need not be looked through each time.
+        gc.collect()
+        gc.freeze()
 
 
 def check_join(pipeline: Pipeline, snapshot: Path) -> None:
@@ -69,15 +78,6 @@ def check_join(pipeline: Pipeline, snapshot: Path) -> None:
             f"pipeline {pipeline.name!r} cannot be joined with its snapshot: {error}. "
             "The Dag refresh_master_order publishes another snapshot."
         ) from error
-
-
-def _make(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJoin:
-    gc.unfreeze()
-    _idle.clear()
-    join = _construct(pipeline, events, snapshot)
-    gc.collect()
-    gc.freeze()  # Spark's worker collects garbage after each task: what stays need not be looked through each time
-    return join
 
 
 def _construct(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJoin:

@@ -114,7 +114,7 @@ def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
     as_read = read_table(cursor.connection, f"SELECT {listed(used)} FROM `{table}` LIMIT 0").schema  # noqa: S608
     if binary := [f"{name} {there[name]}" for name in used if arrow_types.is_binary(as_read.field(name).type)]:
         raise TableError(
-            f"{where} has bytes in {', '.join(binary)}, which neither rows that are loaded as text nor JSON can carry. "
+            f"{where} has bytes in {', '.join(binary)}, which JSON cannot carry. "
             "Leave such columns out of [master]: the view has them all the same. Or name a column that has HEX() of it."
         )
     by = pipeline.enriched.described_by

@@ -53,3 +53,24 @@ def test_a_row_that_the_table_does_not_take_is_an_error(others: list[int | None]
         with pytest.raises(LoadError, match=says):
             load(connection, "few", rows(range(2), others))
         assert load(connection, "few", rows(range(2, 4), [4, 5])) == 2, "the connection can go on"
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW SESSION STATUS LIKE 'Com_stmt_close'")
+            assert cursor.fetchall() == (("Com_stmt_close", "2"),)
+
+
+@pytest.mark.parametrize("bad", [0, 69_999, 70_000, 139_999], ids="row {}".format)
+def test_one_bad_row_among_very_many_that_are_there_already_is_an_error(bad: int) -> None:
+    """In any of the pieces that they are sent in, and however many warnings the others make."""
+    others: list[int | None] = [None] * 140_000
+    with connect(login("owner"), bulk=True) as connection:
+        numbers = range(140_000)
+        assert load(connection, "few", rows(numbers, others).filter([number != bad for number in numbers])) == 139_999
+        others[bad] = 250
+        with pytest.raises(LoadError, match="CONSTRAINT `small` failed"):
+            load(connection, "few", rows(numbers, others))
+
+
+def test_a_connection_that_cannot_take_rows_in_bulk_is_a_mistake_in_the_code(migrated: Settings) -> None:
+    """Which no time cures."""
+    with connect(login("owner", migrated)) as connection, pytest.raises(TypeError, match="bulk=True"):
+        load(connection, "few", rows(range(1), [None]))

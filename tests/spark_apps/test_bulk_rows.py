@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from services.warehouse import connect, login
 from spark_apps import bulk_rows
-from spark_apps.bulk_load import load, loading
+from spark_apps.bulk_load import LoadError, load, loading
 from spark_apps.events import EventReader
 from spark_apps.uuid_bytes import uuid_bytes
 
@@ -153,6 +153,29 @@ def test_a_uuid_as_bytes_is_the_one_whose_text_they_are(ids: list[UUID | None], 
     with loading() as connection:
         load(connection, "every_type", pa.table({"id": numbers, "event": uuid_bytes(cut)}))
     assert [row[list(COLUMNS).index("event")] for row in there()] == texts[first:]
+
+
+@pytest.mark.parametrize("length", [0, 250, 251, 2**16 - 1, 2**16, 2**24 - 1, 2**24])
+def test_a_text_stands_behind_its_length(length: int) -> None:
+    """In one byte, or in two, three or eight behind one that says so."""
+    ((_, piece),) = bulk_rows.bulk_rows(pa.record_batch({"text": ["x" * length], "end": pa.array([7], pa.uint8())}))
+    written = bytes(piece)
+    width = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(written[1], 0)
+    told = int.from_bytes(written[2 : 2 + width], "little") if width else written[1]
+    start = 2 + width
+    assert (written[0], told, len(written)) == (0, length, start + length + 9)
+    assert written[start : start + length] == b"x" * length
+    assert written[start + length :] == b"\0\7" + bytes(7)
+
+
+@pytest.mark.usefixtures("_table")
+@pytest.mark.parametrize("year", [-5, 10_000, 65_536 + 2000])
+def test_a_time_that_the_warehouse_has_not_is_an_error(year: int) -> None:
+    """However far away; none becomes another one."""
+    days = round((year - 1970) * 365.2425)
+    moments = pa.array([days * 86_400_000], pa.int64()).cast(pa.timestamp("ms"))
+    with loading() as connection, pytest.raises(LoadError, match="incorrect datetime"):
+        load(connection, "every_type", pa.table({"id": pa.array([1], pa.int32()), "moment": moments}))
 
 
 def test_decimals_keep_their_digits() -> None:
