@@ -1,4 +1,4 @@
-"""UUIDs as the warehouse keeps them: sixteen bytes, which it reads at half the cost of their text."""
+"""UUIDs as sixteen bytes, which the warehouse takes as they are: it need not read their text."""
 
 from __future__ import annotations
 

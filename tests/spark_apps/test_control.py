@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 FROZEN_SECONDS = 60.0
 HOLD = """
-from services.warehouse import connect, login
+from services.warehouse import login
 from spark_apps.control import Lease
 with Lease(login("loader"), "killed"):
     print("held", flush=True)
