@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -28,6 +29,8 @@ hypothesis.settings.register_profile(
     "repeatable", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("repeatable")
+# Forty lines for each client that a test makes would bury what failed; what goes wrong in one is raised.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
 PRODUCTS = 2000
 set_hypothesis_home_dir(ROOT / ".freshet" / "cache" / "hypothesis")
 

@@ -16,7 +16,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from plugins.operators.spark import java_options
 from services.settings import ROOT
-from services.waiting import wait_until
+from services.waiting import NotInTimeError, wait_until
 from services.warehouse import connect, login
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
@@ -125,7 +125,8 @@ class Application:
 
     def driver(self) -> psutil.Process:
         """The process of our own program; Spark's is its parent."""
-        (driver,) = (each for each in self.processes("enrich_stream.py") if each.name().startswith("python"))
+        found = self.processes("enrich_stream.py")
+        (driver,) = (each for each in found if Path(_command(each).partition(" ")[0]).name.startswith("python"))
         return driver
 
     @property
@@ -158,8 +159,12 @@ class Application:
         self.wait(self._behind, "every event to land")
 
     def wait(self, met: object, what: str) -> None:
-        """Wait for a condition."""
-        wait_until(met, what=what, seconds=SECONDS)  # type: ignore[arg-type]
+        """Wait for a condition; in vain, and the error has the application's last words."""
+        try:
+            wait_until(met, what=what, seconds=SECONDS)  # type: ignore[arg-type]
+        except NotInTimeError as error:
+            error.add_note(self.printed()[-3000:])
+            raise
 
     def landed(self, where: str = "TRUE") -> int:
         """Count the rows of the three tables."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 BURST = 3000
 NEW_PRODUCT = 999_999
-FROZEN_SECONDS = 120.0
+FROZEN_SECONDS = 200.0
 OUTAGE_SECONDS = 30
 Position = tuple[object, object]
 
