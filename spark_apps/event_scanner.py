@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark_apps.byte_words import WIDTH, first, leading, not_digits, not_plain, word_at
 from spark_apps.event_values import CONTINUES, DOT, MINUS, NINE, PLUS, QUOTE, ZERO, is_exponent, take_value
 from spark_apps.semistream.kernel import inlined, kernel
 
@@ -18,7 +19,6 @@ _BACKSLASH, _COLON, _COMMA, _OPEN, _CLOSE, _SPACE = (ord(c) for c in "\\:,{} ")
 _WORDS = np.frombuffer(b"null true false", np.uint8)
 _NULL, _TRUE, _FALSE = 0, 5, 10  # where each begins
 _MALFORMED = -1
-_IS_PLAIN = np.array([_SPACE <= byte < CONTINUES and chr(byte) not in '"\\' for byte in range(256)])  # in a string
 
 
 @kernel
@@ -74,7 +74,7 @@ def _scan_event(
     ends: np.ndarray,
 ) -> int:
     """Return the set of fields that were read, as bits, or -1 when the event is not plain."""
-    seen = 0
+    seen, field = 0, -1
     at = _skip_space(data, at, end)
     if at >= end or data[at] != _OPEN:
         return _MALFORMED
@@ -85,7 +85,7 @@ def _scan_event(
         stop = _string_end(data, start, end)
         if stop < 0:
             return _MALFORMED
-        field = _find(data, start + 1, stop, names, name_offsets)
+        field = _find(data, start + 1, stop, names, name_offsets, field + 1)
         at = _skip_space(data, stop + 1, end)
         if at >= end or data[at] != _COLON:
             return _MALFORMED
@@ -112,7 +112,7 @@ def _scan_event(
 
 @inlined
 def _skip_space(data: np.ndarray, at: int, end: int) -> int:
-    while at < end and (data[at] == _SPACE or 9 <= data[at] <= 10 or data[at] == 13):  # noqa: PLR2004 - tab, newline, return
+    while at < end and data[np.uint64(at)] <= _SPACE and (data[at] == _SPACE or 9 <= data[at] <= 10 or data[at] == 13):  # noqa: PLR2004 - tab, newline, return
         at += 1
     return at
 
@@ -124,16 +124,20 @@ def _string_end(data: np.ndarray, start: int, end: int) -> int:
         return _MALFORMED
     at = start + 1
     while at < end:
-        byte = data[np.uint64(at)]  # a signed index may count from the end, and is asked each time
-        if _IS_PLAIN[byte]:
-            at += 1
-        elif byte == QUOTE:
+        flags = not_plain(word_at(data, at))
+        if not flags:
+            at += WIDTH
+            continue
+        at += first(flags)
+        if at >= end:
+            break
+        byte = data[np.uint64(at)]
+        if byte == QUOTE:
             return int(at)
-        else:
-            width = _wide_character(data, at, end) if byte >= CONTINUES else 0
-            if not width:
-                return _MALFORMED
-            at += width
+        width = _wide_character(data, at, end) if byte >= CONTINUES else 0
+        if not width:
+            break
+        at += width
     return _MALFORMED
 
 
@@ -171,28 +175,37 @@ def _value_end(data: np.ndarray, start: int, end: int) -> int:
         stop = _string_end(data, start, end)
         return stop + 1 if stop >= 0 else _MALFORMED
     if data[start] == MINUS or ZERO <= data[start] <= NINE:
+        stop = start + first(not_digits(word_at(data, start)))
+        if data[start] > ZERO and start + WIDTH > stop < end and not _goes_on(data[stop]):
+            return stop
         return _number_end(data, start, end)
     if _is_word(data, start, end, _NULL, 4) or _is_word(data, start, end, _TRUE, 4):
         return start + 4
     return start + 5 if _is_word(data, start, end, _FALSE, 5) else _MALFORMED
 
 
+@inlined
+def _goes_on(byte: int) -> bool:
+    """Tell whether a number goes on after its digits."""
+    return byte == DOT or is_exponent(byte)
+
+
 @kernel
 def _number_end(data: np.ndarray, start: int, end: int) -> int:
-    first = start + (data[start] == MINUS)
-    at = _digits_end(data, first, end)
-    if at == first or at - first > _MOST_DIGITS or (at - first > 1 and data[first] == ZERO):
+    digit = start + (data[start] == MINUS)
+    at = _digits_end(data, digit, end)
+    if at == digit or at - digit > _MOST_DIGITS or (at - digit > 1 and data[digit] == ZERO):
         return _MALFORMED
     if at < end and data[at] == DOT:
-        first = at + 1
-        at = _digits_end(data, first, end)
-        if at == first:
+        digit = at + 1
+        at = _digits_end(data, digit, end)
+        if at == digit:
             return _MALFORMED
     if at < end and is_exponent(data[at]):
-        first = at + 1
-        first += first < end and (data[first] == PLUS or data[first] == MINUS)
-        at = _digits_end(data, first, end)
-        if at == first:
+        digit = at + 1
+        digit += digit < end and (data[digit] == PLUS or data[digit] == MINUS)
+        at = _digits_end(data, digit, end)
+        if at == digit:
             return _MALFORMED
     return int(at)
 
@@ -216,15 +229,21 @@ def _is_word(data: np.ndarray, start: int, end: int, word: int, length: int) -> 
 
 
 @inlined
-def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offsets: np.ndarray) -> int:
-    for field in range(len(name_offsets) - 1):
-        first = name_offsets[field]
-        if name_offsets[field + 1] - first == stop - start:
-            same = True
-            for i in range(stop - start):
-                same &= data[np.uint64(start + i)] == names[np.uint64(first + i)]
-            if same:
+def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offsets: np.ndarray, likely: int) -> int:
+    """Find the field of a name; events mostly have them in the order of the schema."""
+    fields = len(name_offsets) - 1
+    field = likely
+    for _ in range(fields):
+        if field >= fields:
+            field = 0
+        name, length = name_offsets[field], stop - start
+        if name_offsets[field + 1] - name == length:
+            differing = np.uint64(0)
+            for i in range(0, length, WIDTH):
+                differing |= leading(word_at(data, start + i) ^ word_at(names, name + i), min(length - i, WIDTH))
+            if not differing:
                 return field
+        field += 1
     return -1
 
 

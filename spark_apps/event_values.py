@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark_apps.byte_words import WIDTH, decimal, each, is_hex, leading, not_digits, word_at
 from spark_apps.semistream.kernel import inlined, kernel
 
 INTEGER, UNSIGNED, FLOATING, TEXT, UUID, TIMESTAMP = range(6)
@@ -16,6 +17,11 @@ QUOTE, DOT, MINUS, PLUS, ZERO, NINE = (ord(c) for c in '".-+09')
 CONTINUES = 0x80  # 10xxxxxx: a byte of a character that has begun
 _COLON, _T, _Z, _EIGHT = (ord(c) for c in ":TZ8")
 _UUID_LENGTH, _VERSION, _VARIANT = 36, 14, 19  # and where these digits are
+_WORDS = np.array([0, 8, 16, 24, _UUID_LENGTH - WIDTH])  # that have all its characters
+_DASHES, _ZEROS = each(ord("-")), each(ord("0"))
+_WHERE_DASHES = np.frombuffer(
+    b"".join(bytes(0xFF * (at + i in (8, 13, 18, 23)) for i in range(WIDTH)) for at in _WORDS.tolist()), np.uint64
+)
 _EXACT_INTEGER = 2**53  # doubles hold all whole numbers up to it
 _POWERS = np.array([float(10**n) for n in range(23)])  # and these powers of ten
 _NOTHING = -(2**63)  # in place of a number that is not plain
@@ -42,7 +48,11 @@ def take_value(
         return nullable
     starts[place], ends[place] = start + quoted, stop - quoted
     if kind in (INTEGER, UNSIGNED):
-        numbers[place] = _NOTHING if quoted or first > NINE else _integer(data, start, stop)
+        word, width = word_at(data, start), stop - start
+        if width <= WIDTH and not leading(not_digits(word), width):
+            numbers[place] = decimal(word, width)
+        else:
+            numbers[place] = _NOTHING if quoted or first > NINE else _integer(data, start, stop)
         return bool(numbers[place] != _NOTHING and (kind == INTEGER or 0 <= numbers[place] <= LARGEST_UNSIGNED))
     if kind == FLOATING:
         floats[place] = np.nan if quoted or first > NINE else _floating(data, start, stop)
@@ -128,12 +138,9 @@ def _is_uuid(data: np.ndarray, start: int, stop: int) -> bool:
     """Tell whether 36 characters are a UUID in lower case that the warehouse takes (fields.py)."""
     if stop - start != _UUID_LENGTH:
         return False
-    for i in range(_UUID_LENGTH):
-        byte = data[start + i]
-        if i in (8, 13, 18, 23):
-            if byte != MINUS:
-                return False
-        elif not (ZERO <= byte <= NINE or 97 <= byte <= 102):  # noqa: PLR2004 - a to f
+    for i in range(len(_WORDS)):
+        word, where = word_at(data, start + _WORDS[i]), _WHERE_DASHES[i]
+        if (word ^ _DASHES) & where or not is_hex(word & ~where | _ZEROS & where):
             return False
     return bool(data[start + _VERSION] < _EIGHT or data[start + _VARIANT] >= _EIGHT)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_apps import event_scanner as scanner
+from spark_apps.byte_words import padded
 from spark_apps.fields import KINDS, InvalidValueError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class EventReader:
         columns = [(name, kind.arrow) for name, kind in self._kinds.items()]
         self.schema = pa.schema([(POSITION[0], pa.int32()), (POSITION[1], pa.int64()), *columns])
         encoded = [name.encode() for name in fields]
-        self._names = np.frombuffer(b"".join(encoded), np.uint8)
+        self._names = padded(b"".join(encoded))
         self._name_offsets = np.cumsum([0, *map(len, encoded)])
         self._numbers = np.array([kind.number for kind in self._kinds.values()])
         self._may_be_null = np.array([name in self._nullable for name in fields])
@@ -86,7 +87,7 @@ class EventReader:
         count, fields = len(values), len(self._kinds)
         filled = values.fill_null(b"")
         bounds = np.frombuffer(filled.buffers()[1], np.int32)[filled.offset : filled.offset + count + 1]
-        data = np.frombuffer(filled.buffers()[2] or b"", np.uint8)
+        data = padded(filled.buffers()[2] or b"")
         plain = np.zeros(count, np.bool_)
         numbers = np.empty((fields, count), np.int64)
         starts, ends = np.empty((fields, count), np.int32), np.empty((fields, count), np.int32)

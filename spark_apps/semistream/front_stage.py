@@ -109,7 +109,9 @@ class FrontStage:
             page: the page in the disk buffer.
             matched: row of the page of each match, equal rows together.
         """
-        self.admit(page, *_frequent(matched, self.recorder.threshold))
+        rows, counts = np.empty(len(matched), dtype=np.int64), np.empty(len(matched), dtype=np.int32)
+        found = _frequent(matched, self.recorder.threshold, rows, counts)
+        self.admit(page, rows[:found], counts[:found])
 
     def admit(self, page: Page, frequent: np.ndarray, f: np.ndarray) -> None:
         """Put tuples of the page that occurred `f` times into free slots, or over the least frequent ones."""
@@ -189,9 +191,8 @@ def _probe(
 
 
 @kernel
-def _frequent(matched: np.ndarray, threshold: int) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.empty(len(matched), dtype=np.int64)
-    counts = np.empty(len(matched), dtype=np.int32)
+def _frequent(matched: np.ndarray, threshold: int, rows: np.ndarray, counts: np.ndarray) -> int:
+    """Fill in the rows that were matched often enough and how often, and count them."""
     found = 0
     start = 0
     for i in range(1, len(matched) + 1):
@@ -201,7 +202,7 @@ def _frequent(matched: np.ndarray, threshold: int) -> tuple[np.ndarray, np.ndarr
                 counts[found] = i - start
                 found += 1
             start = i
-    return rows[:found].copy(), counts[:found].copy()
+    return found
 
 
 @kernel

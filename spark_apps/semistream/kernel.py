@@ -1,5 +1,8 @@
 """How kernels are compiled, and what all hash tables share: the hash function, and how to wait for memory once.
 
+A kernel works on arrays that it is given and makes none. So numba need not count references to them, which it does
+with two locked additions at each call and many a branch: reading an event took four times as long with them.
+
 Tables are larger than the processor's caches, so that a kernel waits for memory at nearly every tuple. It goes through
 tuples in blocks of `BLOCK`: first it asks for all the memory the block will need, then it works on it.
 """
@@ -16,6 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Integer = int | np.integer[Any]
 
 BLOCK = 64
+_NO_REFERENCES: Any = {"_nrt": False}  # numba's own option, of the version that is pinned
 EMPTY = -1  # entry of a table that is free; others are a tag and, in the low 32 bits, a slot
 
 _M1 = np.uint64(0xFF51AFD7ED558CCD)
@@ -25,12 +29,12 @@ _S33 = np.uint64(33)
 
 def kernel(function: F) -> F:
     """Compile a function of numpy arrays; the machine code is cached beside the source file."""
-    return cast("F", numba.njit(cache=True)(function))
+    return cast("F", numba.njit(cache=True, **_NO_REFERENCES)(function))
 
 
 def inlined(function: F) -> F:
     """Compile a function that is a part of the kernels that call it: a call costs seven words for each array."""
-    return cast("F", numba.njit(cache=True, forceinline=True)(function))
+    return cast("F", numba.njit(cache=True, forceinline=True, **_NO_REFERENCES)(function))
 
 
 @kernel

@@ -62,7 +62,7 @@ class StreamTable:
     def take(self, keys: np.ndarray, cursor: Cursor, found_slots: np.ndarray, found_rows: np.ndarray) -> Found:
         """Find tuples as `probe` does, and remove them from the table."""
         arrays = (self.keys, self._entries, self._after, self._before, self._filter, found_slots, found_rows)
-        found, row = _take(keys, cursor[0], *arrays)
+        found, row = _take(keys, cursor[0], *arrays, np.empty(_ROWS, dtype=np.int64), np.empty(BLOCK, dtype=np.int64))
         self._forget(found)
         return found, (row, _NONE)
 
@@ -213,10 +213,12 @@ def _take(
     bits: np.ndarray,
     found_slots: np.ndarray,
     found_rows: np.ndarray,
+    likely: np.ndarray,
+    wanted: np.ndarray,
 ) -> tuple[int, int]:
+    """Find and remove; `likely` is room for the rows that pass the filter, `wanted` for a block of their keys."""
     found = 0
     room = len(found_slots)
-    likely = np.empty(_ROWS, dtype=np.int64)
     while row < len(page_keys):
         stop = min(row + _ROWS, len(page_keys))
         count = 0
@@ -225,7 +227,9 @@ def _take(
             count += _noted(tag(mix(page_keys[i])), bits)
         for start in range(0, count, BLOCK):
             block = likely[start : min(start + BLOCK, count)]
-            _prefetch_entries(page_keys[block], entries)
+            for i in range(len(block)):
+                wanted[i] = page_keys[block[i]]
+            _prefetch_entries(wanted[: len(block)], entries)
             for i in block:
                 _prefetch_tuple(page_keys[i], keys, entries, after)
             for i in block:

@@ -71,7 +71,9 @@ class TupleCache:
 
     def lacks(self, keys: np.ndarray) -> np.ndarray:
         """Tell which keys are not cached."""
-        return _lacks(keys, self.keys, self.entries)
+        lacking = np.empty(len(keys), dtype=np.bool_)
+        _lacks(keys, self.keys, self.entries, lacking)
+        return lacking
 
 
 @kernel
@@ -104,12 +106,9 @@ def find(key: int, keys: np.ndarray, entries: np.ndarray) -> int:
 
 
 @kernel
-def _lacks(wanted: np.ndarray, keys: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """Tell which keys are not cached."""
-    result = np.empty(len(wanted), dtype=np.bool_)
+def _lacks(wanted: np.ndarray, keys: np.ndarray, entries: np.ndarray, lacking: np.ndarray) -> None:
     for i in range(len(wanted)):
-        result[i] = find(wanted[i], keys, entries) == NONE
-    return result
+        lacking[i] = find(wanted[i], keys, entries) == NONE
 
 
 @kernel

@@ -215,6 +215,23 @@ def test_the_scanner_reads_nothing_that_the_careful_reader_would_read_otherwise(
     assert_both_read_the_same(reader, text)
 
 
+WHOLE = json.dumps(GOOD, separators=(",", ":")).encode()
+BEHIND = st.sampled_from([b"0", b"5", b'"', b"}", b'":1}', b'",', b"1.5}", b"e5}", b" ", b"\xa9", WHOLE])
+
+
+@given(st.integers(0, len(WHOLE)), st.lists(BEHIND, max_size=3), st.lists(BEHIND, max_size=2))
+def test_an_event_is_read_the_same_whatever_stands_behind_it(
+    length: int, more: list[bytes], next_ones: list[bytes]
+) -> None:
+    """An event ends where it ends: the next one's bytes, which follow at once, are none of its own."""
+    texts = [WHOLE[:length] + b"".join(more), *next_ones]
+    rows, rejected = read(*texts)
+    alone = [read(text) for text in texts]
+    assert rejected == {place: reasons[0] for place, (_, reasons) in enumerate(alone) if reasons}
+    found = [{**row, "kafka_offset": 100 + place} for place, (rows, _) in enumerate(alone) for row in rows]
+    assert rows == found
+
+
 DIGITS = st.text("0123456789", max_size=20)
 
 

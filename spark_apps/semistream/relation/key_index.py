@@ -48,11 +48,17 @@ class KeyIndex:
 
     def all(self, key: int) -> np.ndarray:
         """Give the positions of all rows with a key."""
-        return _all(key, self._keys, self._positions)
+        found = np.empty(MOST_ROWS, dtype=np.int64)
+        return found[: _all(key, self._keys, self._positions, found)]
 
     def repeated_keys(self) -> np.ndarray:
         """List 64-bit keys that several rows share."""
-        return np.unique(_repeated_keys(self._keys, self._positions))
+        size, repeated = len(self._keys) // PARTITIONS, []
+        for start in range(0, size * PARTITIONS, size):
+            keys, marks = self._keys[start : start + size], np.zeros(size, dtype=np.bool_)
+            _mark_repeated(keys, self._positions[start : start + size], marks)
+            repeated.append(keys[marks])
+        return np.unique(np.concatenate(repeated))
 
 
 class CheckedIndex(KeyIndex):
@@ -112,13 +118,17 @@ def part_size(most: int) -> int:
     return most + most // 2 + 8
 
 
-@kernel
 def partition(keys: np.ndarray) -> np.ndarray:
     """Choose the part of the index each key belongs to."""
     parts = np.empty(len(keys), dtype=np.int64)
+    _partition(keys, parts)
+    return parts
+
+
+@kernel
+def _partition(keys: np.ndarray, parts: np.ndarray) -> None:
     for i in range(len(keys)):
         parts[i] = np.int64(mix(keys[i]) >> _SHIFT)
-    return parts
 
 
 @kernel
@@ -152,41 +162,33 @@ def _first(wanted: np.ndarray, keys: np.ndarray, positions: np.ndarray, found: n
 
 
 @kernel
-def _all(key: int, keys: np.ndarray, positions: np.ndarray) -> np.ndarray:
+def _all(key: int, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> int:
+    """Fill in the positions of all rows with a key, and count them."""
     size = len(keys) // PARTITIONS
     h = mix(key)
     start = np.int64(h >> _SHIFT) * size
+    place = home(tag(h << _BITS), size)
     count = 0
-    for counting in (True, False):
-        if not counting:
-            found = np.empty(count, dtype=np.int64)
-            count = 0
-        place = home(tag(h << _BITS), size)
-        while positions[start + place] != _EMPTY:
-            if keys[start + place] == key:
-                if not counting:
-                    found[count] = positions[start + place]
-                count += 1
-            place += 1
-            if place == size:
-                place = 0
-    return found
+    while positions[start + place] != _EMPTY:
+        if keys[start + place] == key:
+            found[count] = positions[start + place]
+            count += 1
+        place += 1
+        if place == size:
+            place = 0
+    return count
 
 
 @kernel
-def _repeated_keys(keys: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Give every key that a search from its home meets before its own place, once for each further row."""
-    size = len(keys) // PARTITIONS
-    found = [np.int64(0) for _ in range(0)]
+def _mark_repeated(keys: np.ndarray, positions: np.ndarray, marks: np.ndarray) -> None:
+    """Mark every key of a part that a search from its home meets before its own place."""
     for i in range(len(keys)):
         if positions[i] != _EMPTY:
-            start = i // size * size
-            place = home(tag(mix(keys[i]) << _BITS), size)
-            while start + place != i:
-                if keys[start + place] == keys[i]:
-                    found.append(keys[i])
+            place = home(tag(mix(keys[i]) << _BITS), len(keys))
+            while place != i:
+                if keys[place] == keys[i]:
+                    marks[i] = True
                     break
                 place += 1
-                if place == size:
+                if place == len(keys):
                     place = 0
-    return np.array(found, dtype=np.int64)
