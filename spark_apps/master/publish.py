@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # A page costs the join a fixed time, and the end of every task reads nearly all of them: few pages, that is, but a page
 # is to be a small part of a worker's memory.
-PAGE_BYTES, LEAST_PAGE_ROWS = 512 * 1024, 8_000
+PAGE_BYTES, LEAST_PAGE_ROWS = 1280 * 1024, 8_000
 _TEXT_BYTES = 32  # of a string, about
 KEPT = 2  # the newest versions, held or not
 
