@@ -71,9 +71,9 @@ first: Callable[[np.uint64], int] = cast("Any", intrinsic(_first))
 
 @inlined
 def word_at(data: np.ndarray, at: int) -> np.uint64:
-    """Give the eight bytes that begin there, with zeros for those behind the end; the array has eight at least.
+    """Give the eight bytes that begin at a place of the array, with zeros for those behind its end.
 
-    Without a branch: numba would count references to the array at each.
+    The array has eight bytes at least (`padded`).
     """
     place = min(at, len(data) - WIDTH)
     return load(data, place) >> (_BITS * np.uint64(at - place))

@@ -15,7 +15,7 @@ from spark_apps.event_values import CONTINUES, DOT, MINUS, NINE, PLUS, QUOTE, ZE
 from spark_apps.semistream.kernel import inlined, kernel
 
 _MOST_DIGITS = 18
-_BACKSLASH, _COLON, _COMMA, _OPEN, _CLOSE, _SPACE = (ord(c) for c in "\\:,{} ")
+_COLON, _COMMA, _OPEN, _CLOSE, _SPACE = (ord(c) for c in ":,{} ")
 _WORDS = np.frombuffer(b"null true false", np.uint8)
 _NULL, _TRUE, _FALSE = 0, 5, 10  # where each begins
 _MALFORMED = -1
@@ -144,18 +144,18 @@ def _string_end(data: np.ndarray, start: int, end: int) -> int:
 @kernel
 def _wide_character(data: np.ndarray, at: int, end: int) -> int:
     """Return the bytes of the character that begins there, 0 when it is not UTF-8 (RFC 3629, section 4)."""
-    first = data[at]
+    lead = data[at]
     low, high = 0x80, 0xBF  # of the second byte
-    if 0xC2 <= first <= 0xDF:  # noqa: PLR2004 - the RFC's own numbers, here and below
+    if 0xC2 <= lead <= 0xDF:  # noqa: PLR2004 - the RFC's own numbers, here and below
         width = 2
-    elif 0xE0 <= first <= 0xEF:  # noqa: PLR2004
+    elif 0xE0 <= lead <= 0xEF:  # noqa: PLR2004
         width = 3
-        low = 0xA0 if first == 0xE0 else low  # noqa: PLR2004
-        high = 0x9F if first == 0xED else high  # noqa: PLR2004
-    elif 0xF0 <= first <= 0xF4:  # noqa: PLR2004
+        low = 0xA0 if lead == 0xE0 else low  # noqa: PLR2004
+        high = 0x9F if lead == 0xED else high  # noqa: PLR2004
+    elif 0xF0 <= lead <= 0xF4:  # noqa: PLR2004
         width = 4
-        low = 0x90 if first == 0xF0 else low  # noqa: PLR2004
-        high = 0x8F if first == 0xF4 else high  # noqa: PLR2004
+        low = 0x90 if lead == 0xF0 else low  # noqa: PLR2004
+        high = 0x8F if lead == 0xF4 else high  # noqa: PLR2004
     else:
         return 0
     if at + width > end or not low <= data[at + 1] <= high:
@@ -251,6 +251,6 @@ def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offse
 def gather(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
     """Copy texts one after the other; `offsets` says where each belongs."""
     for i in range(len(starts)):
-        to, first = np.uint64(offsets[i]), np.uint64(starts[i])  # unsigned: no index counts from the end
-        for at in range(np.uint64(ends[i]) - first):
-            out[to + at] = data[first + at]
+        to, start = np.uint64(offsets[i]), np.uint64(starts[i])  # unsigned: no index counts from the end
+        for at in range(np.uint64(ends[i]) - start):
+            out[to + at] = data[start + at]

@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 # A page costs the join a fixed time, and the end of every task reads nearly all of them: few pages, that is, but a page
 # is to be a small part of a worker's memory.
 PAGE_BYTES, LEAST_PAGE_ROWS = 1280 * 1024, 8_000
-_TEXT_BYTES = 32  # of a string, about
 KEPT = 2  # the newest versions, held or not
 
 
@@ -76,7 +76,9 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) ->
             connection, f"SELECT {listed(ranked_columns(master))} FROM `{table}` ORDER BY {RANK}"
         )
         kept = pa.schema([schema.field(name) for name in columns])
-        write_page_file(path, kept, without_changed(batches), master.key, page_rows(kept))
+        sample = next(batches, pa.RecordBatch.from_pylist([], schema))
+        rows = page_rows(sample.select(columns))
+        write_page_file(path, kept, without_changed(chain([sample], batches)), master.key, rows)
     written = PageFile(path)
     if not (ranking.least <= written.row_count <= ranking.most and written.unique):
         raise SnapshotError(
@@ -89,11 +91,10 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) ->
     return Snapshot(version, path, written.row_count, ranking.position, until, now, master.table)
 
 
-def page_rows(schema: pa.Schema) -> int:
-    """Return how many rows of a schema a page has."""
-    texts = (pa.string(), pa.binary())
-    widths = (_TEXT_BYTES if each in texts else each.bit_width / 8 for each in schema.types)
-    return max(int(PAGE_BYTES / sum(widths)), LEAST_PAGE_ROWS)
+def page_rows(sample: pa.RecordBatch) -> int:
+    """Return how many rows a page has when rows are about as wide as those of a sample."""
+    fit: int = PAGE_BYTES * sample.num_rows // max(sample.nbytes, 1)
+    return max(fit, LEAST_PAGE_ROWS)
 
 
 def announce(snapshot: Snapshot) -> None:

@@ -96,7 +96,7 @@ class Application:
         """Its processes whose command line has a word in it."""
         assert self._process
         family = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
-        return [process for process in family if word in _command(process)]
+        return [process for process in family if word in " ".join(_words(process))]
 
     def kill(self) -> None:
         """Kill -9 the driver with all that belongs to it, as a machine that goes down."""
@@ -126,7 +126,7 @@ class Application:
     def driver(self) -> psutil.Process:
         """The process of our own program; Spark's is its parent."""
         found = self.processes("enrich_stream.py")
-        (driver,) = (each for each in found if Path(_command(each).partition(" ")[0]).name.startswith("python"))
+        (driver,) = (each for each in found if Path(_words(each)[0]).name.startswith("python"))
         return driver
 
     @property
@@ -213,11 +213,12 @@ class Application:
         return None if landed == sent else f"{landed} of {sent} events have landed"
 
 
-def _command(process: psutil.Process) -> str:
+def _words(process: psutil.Process) -> list[str]:
+    """Return its command line; of one that has ended, a zombie too, an empty word."""
     try:
-        return " ".join(process.cmdline())
-    except psutil.NoSuchProcess:  # or a zombie, which is one that has ended
-        return ""
+        return process.cmdline() or [""]
+    except psutil.NoSuchProcess:
+        return [""]
 
 
 def sale(number: int) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import mmap
 from datetime import datetime
 from typing import Any
 
@@ -215,7 +217,44 @@ def test_the_scanner_reads_nothing_that_the_careful_reader_would_read_otherwise(
     assert_both_read_the_same(reader, text)
 
 
+@pytest.mark.parametrize("place", range(36))
+def test_a_uuid_has_its_dashes_and_digits_where_they_belong(place: int) -> None:
+    """Any other character at any place makes it none."""
+    for other in "x-0G/:`g":
+        text = GOOD["event_id"][:place] + other + GOOD["event_id"][place + 1 :]
+        assert_both_read_the_same(READER, event(event_id=text))
+
+
+def test_names_are_compared_whole() -> None:
+    """Also where they begin alike and are as long."""
+    reader = EventReader({"abcdefgh12345678": "int64", "abcdefgh12345679": "int64", "a": "int64"}, [])
+    good = {"abcdefgh12345679": 2, "a": 3, "abcdefgh12345678": 1}
+    (found,), rejected = read(json.dumps(good).encode(), reader=reader)
+    assert (rejected, {name: found[name] for name in good}) == ({}, good)
+    for wrong in ("abcdefgh1234567", "abcdefgh1234567x", "abcdefgh12345678\u0000"):
+        spoilt = {wrong: 1, "abcdefgh12345679": 2, "a": 3}
+        assert read(json.dumps(spoilt).encode(), reader=reader)[1] == {0: "abcdefgh12345678: missing"}
+
+
 WHOLE = json.dumps(GOOD, separators=(",", ":")).encode()
+
+
+def test_nothing_is_read_beyond_the_batch() -> None:
+    """The memory behind a batch's bytes is another's: here a read of it would end the process."""
+    libc, size = ctypes.CDLL(None), mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * size)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert libc.mprotect(ctypes.c_void_p(address + size), size, 0) == 0
+    for length in range(1, len(WHOLE) + 1):
+        for text in (WHOLE[:length], WHOLE[:length] + b"7", WHOLE[:length] + b'"'):
+            memory[size - len(text) : size] = text
+            data = pa.foreign_buffer(address + size - len(text), len(text))
+            offsets = pa.py_buffer(np.array([0, len(text)], np.int32))
+            values = pa.BinaryArray.from_buffers(pa.binary(), 1, [None, offsets, data])
+            found = READER.read(pa.array([4], pa.int32()), pa.array([100], pa.int64()), values)
+            assert (found.events.to_pylist(), dict(found.rejected)) == read(text)
+
+
 BEHIND = st.sampled_from([b"0", b"5", b'"', b"}", b'":1}', b'",', b"1.5}", b"e5}", b" ", b"\xa9", WHOLE])
 
 

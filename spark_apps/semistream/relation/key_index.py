@@ -169,7 +169,7 @@ def _all(key: int, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -
     start = np.int64(h >> _SHIFT) * size
     place = home(tag(h << _BITS), size)
     count = 0
-    while positions[start + place] != _EMPTY:
+    while positions[start + place] != _EMPTY and count < len(found):
         if keys[start + place] == key:
             found[count] = positions[start + place]
             count += 1

@@ -135,10 +135,12 @@ def test_a_disk_that_is_full_leaves_no_half_note_of_a_version(
 
 def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_of_them() -> None:
     """What a page costs at all is shared by many rows, and no page of numbers grows beyond its share of memory."""
-    narrow = pa.schema([("key", pa.int64()), ("price", pa.uint32()), ("sold", pa.bool_())])
-    assert PAGE_BYTES - 13 < page_rows(narrow) * (8 + 4 + 1 / 8) <= PAGE_BYTES
-    assert page_rows(pa.schema([(name, pa.string()) for name in "abcdef"])) == LEAST_PAGE_ROWS
-    assert page_rows(pa.schema([("key", pa.binary())])) == PAGE_BYTES // 32
+    keys = pa.array(range(800), pa.int64())
+    narrow = pa.record_batch({"key": keys, "price": keys.cast(pa.uint32())})
+    assert page_rows(narrow) == PAGE_BYTES // (8 + 4)
+    assert PAGE_BYTES // 60 < page_rows(narrow.append_column("name", pa.array(["x" * 40] * 800))) < PAGE_BYTES // 50
+    assert page_rows(narrow.append_column("about", pa.array(["x" * 2000] * 800))) == LEAST_PAGE_ROWS
+    assert page_rows(narrow.slice(0, 0)) == LEAST_PAGE_ROWS
 
 
 def test_a_snapshot_has_the_ranked_rows_with_key_and_columns_only(products: Warehouse, folder: Path) -> None:
