@@ -34,7 +34,7 @@ def padded(text: bytes | pa.Buffer) -> np.ndarray:
     return data if len(data) >= WIDTH else np.concatenate([data, np.zeros(WIDTH - len(data), np.uint8)])
 
 
-TOPS = each(0x80)
+_TOPS = each(0x80)
 _ONES, _SPACES, _QUOTES, _BACKSLASHES = each(1), each(ord(" ")), each(ord('"')), each(ord("\\"))
 # A byte below 0x80 is at least m when adding 0x80 - m sets its top bit, and more than n when adding 0x7F - n does.
 _ZEROS = each(ord("0"))
@@ -93,13 +93,13 @@ def not_plain(word: np.uint64) -> np.uint64:
     """
     quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
     below = (word - _SPACES) & ~word
-    return (below | ((quotes - _ONES) & ~quotes) | ((backslashes - _ONES) & ~backslashes) | word) & TOPS
+    return (below | ((quotes - _ONES) & ~quotes) | ((backslashes - _ONES) & ~backslashes) | word) & _TOPS
 
 
 @inlined
 def not_digits(word: np.uint64) -> np.uint64:
     """Tell which bytes are no decimal digits; those behind the first of them may be told falsely."""
-    return ~((word + _FROM_0) & ~(word + _ABOVE_9) & ~word) & TOPS
+    return ~((word + _FROM_0) & ~(word + _ABOVE_9) & ~word) & _TOPS
 
 
 @inlined
@@ -116,4 +116,4 @@ def is_hex(word: np.uint64) -> bool:
     """Tell whether all eight are hexadecimal digits in lower case."""
     digits = (word + _FROM_0) & ~(word + _ABOVE_9)
     letters = (word + _FROM_A) & ~(word + _ABOVE_F)
-    return bool((digits | letters) & ~word & TOPS == TOPS)
+    return bool((digits | letters) & ~word & _TOPS == _TOPS)

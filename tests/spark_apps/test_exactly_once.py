@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import psutil
 import pyarrow as pa
 import pytest
 from kafka import KafkaConsumer, TopicPartition
@@ -319,11 +320,10 @@ def test_messages_of_the_enriched_topic_say_where_their_event_came_from(applicat
 
 def is_loading(application: Application) -> bool:
     """Tell whether a task has a connection to the warehouse: its batch is planned before that, and may yet be left."""
-    workers = application.processes("pyspark.daemon")
+    workers = {worker.pid for worker in application.processes("pyspark.daemon")}
     return any(
-        each.raddr and each.raddr.port == application.running.mariadb_port
-        for worker in workers
-        for each in worker.net_connections("tcp")
+        each.pid in workers and each.raddr and each.raddr.port == application.running.mariadb_port
+        for each in psutil.net_connections("tcp")
     )
 
 
