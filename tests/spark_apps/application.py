@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
 
 SECONDS = 240.0
-MASTER = "local[2,4]"
 KINDS = ("enriched", "unmatched", "rejected")
 PIPELINES = ROOT / "tests" / "pipelines"
 
@@ -41,7 +40,7 @@ PIPELINES = ROOT / "tests" / "pipelines"
 def spark_submit(running: Settings, pipeline: str) -> list[str]:
     """The command line that starts the application on a pipeline."""
     jars = ",".join(map(str, sorted((running.jars / "spark").glob("*.jar"))))
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER, "--jars", jars]
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", running.spark_master, "--jars", jars]
     command += ["--conf", f"spark.driver.extraJavaOptions={java_options()}"]
     return [*command, "--driver-memory", "1g", str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", pipeline]
 
