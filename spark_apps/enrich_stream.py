@@ -54,6 +54,8 @@ TRIGGER = "200 milliseconds"
 # Spark's choice runs sixteen programs for each batch to find out about symbolic links: half of a small batch's time.
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
+# A task asks for events that are there. The default of 500 lets the broker wait for more behind them.
+POLL_WAIT_MS = 10
 MOST_EVENTS_A_BATCH = 500_000  # however far behind: a batch is a transaction in each task, and done again after a crash
 LOOK_SECONDS = 1
 LONGEST_STOP_SECONDS = 20.0
@@ -201,6 +203,7 @@ class Stream:
             session.readStream.format("kafka")
             .options(**kafka_options(self.chosen, topic))
             .option("kafka.max.poll.records", POLL_RECORDS)
+            .option("kafka.fetch.max.wait.ms", POLL_WAIT_MS)
             .option("maxOffsetsPerTrigger", MOST_EVENTS_A_BATCH)
             .load()
             .select("partition", "offset", "value", "timestamp")

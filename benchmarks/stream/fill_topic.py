@@ -44,14 +44,14 @@ class Maker:
     def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         """Make messages."""
         plan = recipe(self.stream)
-        began, made = time.monotonic(), 0
+        due = time.monotonic()
         for batch in batches:
             step = self.rate // STEPS_A_SECOND if self.rate else batch.num_rows
             for first in range(0, batch.num_rows, step):
-                if self.rate:
-                    time.sleep(max(0.0, began + made / self.rate - time.monotonic()))
                 numbers = batch.column(0).slice(first, step).to_numpy()
-                made += len(numbers)
+                if self.rate:
+                    time.sleep(max(0.0, due - time.monotonic()))
+                    due = time.monotonic() + len(numbers) / self.rate  # a delay is not made up for in a burst
                 sold_at = np.full(len(numbers), time.time_ns() // 1_000_000)
                 events = make_events(plan, numbers, sold_at, tag=1)
                 keys, values = pa.array(events.products).cast("string"), _values(*events.json_lines())

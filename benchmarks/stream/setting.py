@@ -10,6 +10,7 @@ from kafka import KafkaAdminClient
 
 from benchmarks.stream.programs import Program
 from services.settings import ROOT
+from services.waiting import wait_until
 from services.warehouse import connect, login
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline import Pipeline
 
 ROW_BYTES = 120  # of a product
+MOST_AFTERMATH_SECONDS = 300
 FILL = Path(__file__).with_name("fill_topic.py")
 ESTIMATE = ROOT / "spark_apps" / "estimate_frequency.py"
 NARROW = 'columns = ["product_key", "price_cents"]'
@@ -89,8 +91,15 @@ def publish_in_order(chosen: Settings, *pipelines: Pipeline) -> None:
 
 
 def forget(chosen: Settings, pipeline: Pipeline) -> None:
-    """Make a pipeline's tables empty again, as if its topic had never been read."""
+    """Make a pipeline's tables empty again, as if its topic had never been read; nobody pays for the one before."""
     with connect(login("owner", chosen)) as connection, connection.cursor() as cursor:
+
+        def to_purge() -> str | None:
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_history_list_length'")
+            ((_, transactions),) = cursor.fetchall()
+            return None if int(transactions) == 0 else f"{transactions} transactions' rows"
+
+        wait_until(to_purge, what="InnoDB's purge of what came before", seconds=MOST_AFTERMATH_SECONDS)
         for kind in ("enriched", "unmatched", "rejected"):
             cursor.execute(f"TRUNCATE {pipeline.name}_{kind}")
         cursor.execute("DELETE FROM progress WHERE pipeline = %s", (pipeline.name,))
