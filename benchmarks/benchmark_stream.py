@@ -233,10 +233,14 @@ def report(chosen: Settings, pipelines: dict[str, Pipeline], events: int, rounds
     print("\n| events a second | median (noise) |\n| --- | --- |")
     for name, shown in names.items():
         print(f"| {shown} | {median_and_band(rates[name])} |")
-    half = min(GOAL_RATE, int(statistics.median(rates["ours"]))) // 2
-    came, late = measure_latency(chosen, pipelines["paced"], products, half)
+    # Half of what the machine does in this minute: in another one it may do twice as much.
+    now = measure_application(chosen, Contender(OURS, pipelines["ours"]), events).rate
+    came, late = measure_latency(chosen, pipelines["paced"], products, min(GOAL_RATE, int(now)) // 2)
     p50, p99 = np.percentile(late, [50, 99])
-    print(f"\nappend to visible row at {came:,.0f}/s: p50 {p50:.2f} s, p99 {p99:.2f} s, worst {late.max():.2f} s")
+    print(
+        f"\nappend to visible row at {came:,.0f}/s, where {now:,.0f}/s go: p50 {p50:.2f} s, p99 {p99:.2f} s, "
+        f"worst {late.max():.2f} s"
+    )
     ours, passed = (
         max((run.memory for run in runs[name]), key=lambda used: used.anonymous) for name in ("ours", "passed")
     )
