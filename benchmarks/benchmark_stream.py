@@ -54,7 +54,7 @@ WORKERS = 2
 WARM_UP = 0.25  # of the events
 EARLIER = 10**9  # the number of the first event of those that frequencies are estimated from
 WARMING_EVENTS = 1_000_000  # before the latency is measured
-PACED_SECONDS, SETTLE_SECONDS = 60, 20
+PACED_SECONDS, SETTLE_SECONDS = 90, 45
 GOAL_RATE = 150_000
 
 
