@@ -17,20 +17,20 @@ import platform
 import statistics
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from pyarrow import parquet
 
 from benchmarks.stream import timed_stream
 from benchmarks.stream.measuring import Look, Sampled, looks, memory_of, processor_seconds
 from benchmarks.stream.own_services import own_services
 from benchmarks.stream.programs import JDBC_JARS, Program, fetch_jdbc_driver, running
+from benchmarks.stream.replay import replay
 from benchmarks.stream.setting import (
     DESCRIBED,
     DESCRIBED_FACTS,
-    FILL,
     ROW_BYTES,
     fill_catalogue,
     fill_topic,
@@ -54,7 +54,8 @@ WORKERS = 2
 WARM_UP = 0.25  # of the events
 EARLIER = 10**9  # the number of the first event of those that frequencies are estimated from
 WARMING_EVENTS = 1_000_000  # before the latency is measured
-PACED_SECONDS, SETTLE_SECONDS = 90, 45
+PACED_SECONDS, SETTLE_SECONDS = 60, 30
+PACED_FROM = "recorded"  # the topic whose events are sent again
 GOAL_RATE = 150_000
 
 
@@ -111,31 +112,26 @@ def measure_latency(chosen: Settings, pipeline: Pipeline, keys: int, rate: int) 
     forget(chosen, pipeline)
     topic = pipeline.source.topic
     fill_topic(chosen, topic, "--events", WARMING_EVENTS, "--keys", keys, "--first", EARLIER)
-    appended = chosen.state / "appended.parquet"
     seen: list[Look] = []
-    with running(chosen, OURS, "--pipeline", pipeline.name) as program:
+    with running(chosen, OURS, "--pipeline", pipeline.name) as program, ThreadPoolExecutor(1) as aside:
         coming = looks(chosen, pipeline.name, program)
-        warmed = next(look for look in coming if look.events >= WARMING_EVENTS)
-        paced = ["--events", rate * PACED_SECONDS, "--keys", keys, "--rate", rate, "--appended", appended]
-        filling = Program(chosen, FILL, "--topic", topic, *paced)
+        next(look for look in coming if look.events >= WARMING_EVENTS)
+        sending = aside.submit(replay, chosen, PACED_FROM, topic, rate * PACED_SECONDS, rate)
         for look in coming:
             seen.append(look)
-            if look.events >= WARMING_EVENTS + rate * PACED_SECONDS:
+            if sending.done() and look.events >= WARMING_EVENTS + sum(batch.events for batch in sending.result()):
                 break
-        filling.wait()
-    table = parquet.read_table(appended)
-    moments = table["timestamp"].cast("int64").to_numpy() / 1e6
-    partitions, offsets = table["partition"].to_numpy(), table["offset"].to_numpy()
-    latencies, events = [], 0
-    paced_ones = offsets >= [warmed.offsets[part] for part in partitions.tolist()]
-    settled = moments > moments[paced_ones].min() + SETTLE_SECONDS
-    for part in np.unique(partitions):
-        visible = np.array([look.offsets.get(int(part), 0) for look in seen])
-        mine = (partitions == part) & settled
-        events += np.ptp(offsets[mine])
-        first_seen = np.searchsorted(visible, offsets[mine], side="right")
-        latencies.append(np.array([look.moment for look in seen])[first_seen] - moments[mine])
-    return events / np.ptp(moments[settled]), np.concatenate(latencies)
+    settled = sending.result()[0].moment + SETTLE_SECONDS
+    batches = [batch for batch in sending.result() if batch.moment > settled]
+    late = []
+    for part in {batch.partition for batch in batches}:
+        visible = [look.offsets.get(part, 0) for look in seen]
+        mine = [batch for batch in batches if batch.partition == part]
+        first_seen = np.searchsorted(visible, [batch.following for batch in mine])
+        waited = np.array([seen[place].moment for place in first_seen]) - [batch.moment for batch in mine]
+        late.append(np.repeat(waited, [batch.events for batch in mine]))
+    latencies = np.concatenate(late)
+    return len(latencies) / (batches[-1].moment - settled), latencies
 
 
 def measure_phases(chosen: Settings, contender: Contender, events: int) -> dict[str, float]:
@@ -191,6 +187,8 @@ def main() -> None:
         timed("topic to estimate from", lambda: fill_topic(chosen, "earlier", *size, "--first", EARLIER))
         timed("clean topic", lambda: fill_topic(chosen, "clean", *size))
         timed("topic with 1% bad events", lambda: fill_topic(chosen, "spoilt", *size, "--malformed", 0.01))
+        recorded = ["--events", GOAL_RATE // 2 * (PACED_SECONDS + 1), "--keys", asked.products, "--first", 2 * EARLIER]
+        timed("topic to send again", lambda: fill_topic(chosen, PACED_FROM, *recorded, stamped="CreateTime"))
         timed("estimate, order, publish", lambda: publish_in_order(chosen, *pipelines.values()))
         report(chosen, pipelines, asked.events, asked.rounds, asked.products)
 
@@ -200,8 +198,8 @@ def report(chosen: Settings, pipelines: dict[str, Pipeline], events: int, rounds
     scripts = {"ours": OURS, "spoilt": OURS, "described": OURS, "passed": OTHERS / "passing_stream.py"}
     runs: defaultdict[str, list[Run]] = defaultdict(list)
     others: defaultdict[str, list[float]] = defaultdict(list)
-    for _ in range(rounds):
-        for name, script in scripts.items():
+    for turn in range(rounds):
+        for name, script in list(scripts.items())[:: -1 if turn % 2 else 1]:  # nobody always follows the same one
             runs[name].append(measure_application(chosen, Contender(script, pipelines[name]), events))
             print(f"  {name}: {runs[name][-1].rate:,.0f}/s", flush=True)
         for name, pipeline, *options in (

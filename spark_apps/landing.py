@@ -77,16 +77,15 @@ class Landing:
 
     def reject(self, batch: pa.RecordBatch, rejected: list[tuple[int, str]]) -> None:
         """Load events that cannot be read, each with its reason."""
-        rows = [
-            (self._source, batch["partition"][i].as_py(), batch["offset"][i].as_py(), reason, batch["value"][i].as_py())
-            for i, reason in rejected
-        ]
-        statement = (
-            f"INSERT INTO {self._pipeline.name}_rejected (source, kafka_partition, kafka_offset, reason, event) "  # noqa: S608
-            "VALUES (%s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE source = VALUES(source)"
-        )
-        with self._counts.timed("load"), self._connection.cursor() as cursor:
-            cursor.executemany(statement, rows)
+        found = batch.take(pa.array([place for place, _ in rejected], pa.int64()))
+        rows = pa.table({
+            "kafka_partition": found["partition"],
+            "kafka_offset": found["offset"],
+            "reason": pa.array([reason for _, reason in rejected], pa.string()),
+            "event": found["value"],
+        })
+        with self._counts.timed("load"):
+            self._load("rejected", rows, ["reason", "event"])
         self._counts.reject((reason for _, reason in rejected), self._pipeline.source.fields)
 
     def put_off(self, file: str, events: pa.RecordBatch, oldest: datetime) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kafka import KafkaAdminClient
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from services.settings import Settings
     from spark_apps.pipeline import Pipeline
 
+Stamped = Literal["CreateTime", "LogAppendTime"]
 ROW_BYTES = 120  # of a product
 MOST_AFTERMATH_SECONDS = 300
 FILL = Path(__file__).with_name("fill_topic.py")
@@ -61,17 +62,17 @@ def fill_catalogue(chosen: Settings, rows: int) -> None:
     load_catalogue(login("owner", chosen), rows)
 
 
-def create_topic(chosen: Settings, topic: str) -> None:
-    """Make a topic of four partitions whose broker says when each event was appended."""
-    layout = {"num_partitions": 4, "configs": {"message.timestamp.type": "LogAppendTime"}}
+def create_topic(chosen: Settings, topic: str, stamped: Stamped) -> None:
+    """Make a topic of four partitions; an event's time is that of its making, or of its coming to the broker."""
+    layout = {"num_partitions": 4, "configs": {"message.timestamp.type": stamped}}
     admin = KafkaAdminClient(bootstrap_servers=chosen.kafka_bootstrap)
     admin.create_topics({topic: layout}, wait_for_metadata=True)
     admin.close()
 
 
-def fill_topic(chosen: Settings, topic: str, *options: object) -> None:
+def fill_topic(chosen: Settings, topic: str, *options: object, stamped: Stamped = "LogAppendTime") -> None:
     """Make a topic and put events on it, as fast as it goes; fill_topic.py says what the options are."""
-    create_topic(chosen, topic)
+    create_topic(chosen, topic, stamped)
     Program(chosen, FILL, "--topic", topic, *options).wait()
 
 
