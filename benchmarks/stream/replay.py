@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from services.settings import Settings
 
 ANSWER_MS = 10_000
-MOST_MADE_UP_SECONDS = 0.005  # of a delay: not all of it in a burst
+MOST_MADE_UP_SECONDS = 0.1  # of a delay: not all of it in a burst
 _FIRST_OFFSET_BYTES = 8  # at the head of a batch; the broker chooses the offset
 
 
