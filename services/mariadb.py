@@ -63,7 +63,7 @@ def options(chosen: Settings, data: Path) -> list[str]:
         "--character-set-server=utf8mb4",
         "--default-time-zone=+00:00",
         "--innodb-buffer-pool-size=256M",
-        "--max-allowed-packet=64M",  # Kafka's largest message, every byte of it escaped, is 32M in a statement
+        "--max-allowed-packet=64M",  # Kafka's largest message is 16M; a rejected one is kept whole
         *run_as(),
     ]
 

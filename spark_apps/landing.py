@@ -62,8 +62,8 @@ class Landing:
         matched = rows.filter(known) if unmatched.num_rows else rows
         columns, key = pipeline.enriched.columns, pipeline.master.key
         with counts.timed("load"):
-            self._load("unmatched", unmatched, list(pipeline.source.fields))
-            self._load("enriched", matched, columns)
+            self._load_events("unmatched", unmatched, list(pipeline.source.fields))
+            self._load_events("enriched", matched, columns)
         counts.enriched += matched.num_rows
         counts.unmatched += unmatched.num_rows
         counts.without_key += unmatched.num_rows - unmatched.select(key).drop_null().num_rows
@@ -77,13 +77,18 @@ class Landing:
 
     def reject(self, batch: pa.RecordBatch, rejected: list[tuple[int, str]]) -> None:
         """Load events that cannot be read, each with its reason."""
-        found = batch.take(pa.array([place for place, _ in rejected], pa.int64()))
-        rows = pa.table({
-            "kafka_partition": found["partition"],
-            "kafka_offset": found["offset"],
-            "reason": pa.array([reason for _, reason in rejected], pa.string()),
-            "event": found["value"],
-        })
+        if not rejected:
+            return
+        places = pa.array([place for place, _ in rejected])
+        found = batch.select(["partition", "offset", "value"]).take(places)
+        rows = pa.table(
+            {
+                "kafka_partition": found["partition"],
+                "kafka_offset": found["offset"],
+                "reason": pa.array([reason for _, reason in rejected], pa.string()),
+                "event": found["value"],
+            }
+        )
         with self._counts.timed("load"):
             self._load("rejected", rows, ["reason", "event"])
         self._counts.reject((reason for _, reason in rejected), self._pipeline.source.fields)
@@ -124,12 +129,15 @@ class Landing:
             for part, (first, following) in spans.items():
                 cursor.execute(_PROGRESS, (self._pipeline.name, self._source, part, first, following))
 
+    def _load_events(self, kind: str, rows: pa.Table, columns: list[str]) -> None:
+        for name in columns:
+            if self._pipeline.source.fields.get(name) == "uuid":
+                rows = rows.set_column(rows.column_names.index(name), name, uuid_bytes(rows[name]))
+        self._load(kind, rows, columns)
+
     def _load(self, kind: str, rows: pa.Table, columns: list[str]) -> None:
         source = pa.repeat(pa.scalar(self._source), rows.num_rows)
         placed = rows.select(["kafka_partition", "kafka_offset", *columns]).add_column(0, "source", source)
-        for name in columns:
-            if self._pipeline.source.fields.get(name) == "uuid":
-                placed = placed.set_column(placed.column_names.index(name), name, uuid_bytes(placed[name]))
         load(self._connection, f"{self._pipeline.name}_{kind}", placed)
 
 

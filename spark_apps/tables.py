@@ -43,7 +43,7 @@ def create_tables(owner: Login, pipeline: Pipeline) -> None:
             cursor.execute(
                 f"CREATE TABLE IF NOT EXISTS {table} ({_POSITION_COLUMNS} {body}, PRIMARY KEY ({', '.join(POSITION)}))"
             )
-            cursor.execute(f"GRANT SELECT, INSERT, UPDATE ON {table} TO loader@'%'")
+            cursor.execute(f"GRANT SELECT, INSERT ON {table} TO loader@'%'")
         for kind in ("unmatched", "rejected", "shed"):
             cursor.execute(f"GRANT DELETE ON {pipeline.name}_{kind} TO loader@'%'")
         cursor.execute(f"GRANT SELECT ON {pipeline.master.table} TO loader@'%'")

@@ -38,7 +38,8 @@ STATIONS = {
     for number, station in enumerate((*HOSTILE, *(f"station {number}" for number in range(1000))), start=1)
 }
 NUMBERS = (0.1, -0.0, 1e22, 0.1 + 0.2, 1.5e300, 2.2250738585072014e-308, -1e-7, 123456789.123456789)
-READING: dict[str, Any] = {"station": "station 7", "celsius": -7.25, "wind": 12, "remark": "fine"}
+EVENT = "01890f3c-1f2e-7cc3-98c4-dc0c0c07398f"
+READING: dict[str, Any] = {"station": "station 7", "celsius": -7.25, "wind": 12, "remark": "fine", "event": EVENT}
 AT = "2026-01-02T03:04:05.678Z"
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - the warehouse's times are UTC without saying so
 MEGABYTES = 10_000_000
@@ -79,6 +80,7 @@ REJECTED: dict[bytes | None, str] = {
     reading(taken_at="2026-02-30T00:00:00Z"): "taken_at: must be a time",
     reading(taken_at="0999-01-01T00:00:00Z"): "taken_at: must be a time",
     reading(taken_at=0): "taken_at: must be a time",
+    reading(event=EVENT[1:]): "event: must be a UUID",
     reading()[:-1] + b', "wind": 13}': "wind: there twice",
     reading()[:-1] + b', "celsius": "\\ud800"}': "celsius: there twice",
     reading(celsius="half").replace(b"half", b"\\ud800"): "celsius: must be a number",
@@ -117,8 +119,8 @@ def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) ->
 def enriched(event: dict[str, Any]) -> tuple[object, ...]:
     """The row that a look-up by hand makes of an event."""
     key, place, altitude = STATIONS[event["station"]]
-    values = (event["station"], float(event["celsius"]), event["wind"], event["remark"], place, altitude, MOMENT)
-    return (key, *values)
+    values = (event["station"], float(event["celsius"]), event["wind"], event["remark"], event["event"])
+    return (key, *values, place, altitude, MOMENT)
 
 
 def next_offsets(application: Application) -> dict[int, int]:
@@ -151,15 +153,16 @@ def test_every_kind_of_event_lands_where_it_belongs_and_harms_no_other(applicati
         assert str(reason).startswith(rejected[place][1])
 
     events = {place: json.loads(value) for place, value in topic.items() if place not in rejected}
-    columns = "station_key, station, celsius, wind, remark, place, altitude, taken_at"
+    columns = "station_key, station, celsius, wind, remark, event, place, altitude, taken_at"
     rows = application.rows(f"SELECT {position}, {columns} FROM readings_enriched")
     matched = {place: enriched(event) for place, event in events.items() if event["station"] in STATIONS}
     assert len(matched) == len(values) // 2 + len(ENRICHED) + 1
     assert {(row[0], row[1]): repr(row[2:]) for row in rows} == {place: repr(row) for place, row in matched.items()}
 
-    unmatched = application.rows(f"SELECT {position}, station, celsius, wind, remark, taken_at FROM readings_unmatched")
+    columns = "station, celsius, wind, remark, event, taken_at"
+    unmatched = application.rows(f"SELECT {position}, {columns} FROM readings_unmatched")
     assert {(row[0], row[1]): row[2:] for row in unmatched} == {
-        place: (event["station"], event["celsius"], event["wind"], event["remark"], MOMENT)
+        place: (event["station"], event["celsius"], event["wind"], event["remark"], event["event"], MOMENT)
         for place, event in events.items()
         if event["station"] not in STATIONS
     }

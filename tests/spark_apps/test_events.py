@@ -35,6 +35,7 @@ READING: dict[str, Any] = {
     "wind": 12,
     "remark": "",
     "taken_at": "2026-01-02T03:04:05.678Z",
+    "event": "01890f3c-1f2e-7cc3-98c4-dc0c0c07398f",
 }
 PLAIN = json.dumps(READING, ensure_ascii=False).encode()  # without an escape, which the scanner leaves to others
 
