@@ -56,8 +56,6 @@ CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystem
 POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
 # A task asks for events that are there. The default of 500 lets the broker wait for more behind them.
 POLL_WAIT_MS = 10
-# Of a partition at a time, as packed: a poll unpacks what came, and large events may be packed a thousandfold.
-FETCH_BYTES = 128 * 1024
 MOST_EVENTS_A_BATCH = 500_000  # however far behind: a batch is a transaction in each task, and done again after a crash
 LOOK_SECONDS = 1
 LONGEST_STOP_SECONDS = 20.0
@@ -206,7 +204,6 @@ class Stream:
             .options(**kafka_options(self.chosen, topic))
             .option("kafka.max.poll.records", POLL_RECORDS)
             .option("kafka.fetch.max.wait.ms", POLL_WAIT_MS)
-            .option("kafka.max.partition.fetch.bytes", FETCH_BYTES)
             .option("maxOffsetsPerTrigger", MOST_EVENTS_A_BATCH)
             .load()
             .select("partition", "offset", "value", "timestamp")

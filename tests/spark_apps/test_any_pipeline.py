@@ -202,20 +202,6 @@ def test_the_view_keeps_facts_whose_master_row_is_gone(application: Application)
         connection.rollback()
 
 
-def test_many_large_events_that_were_packed_small_fit_in_memory(application: Application) -> None:
-    """More than the application's memory in little more than a megabyte, all in one poll unless that is bounded."""
-    before = application.landed()
-    large, count = reading(remark="large", padding="y" * MEGABYTES), 150
-    producer = KafkaProducer(
-        bootstrap_servers=application.running.kafka_bootstrap, compression_type="gzip", max_request_size=16_000_000
-    )
-    with closing(producer):
-        for _ in range(count):
-            producer.send("readings", large, partition=0).get(SECONDS)
-    application.wait(lambda: None if application.landed() == before + count else "not yet", "large events to land")
-    assert application.rows("SELECT COUNT(*) FROM readings_enriched WHERE remark = 'large'") == [(count,)]
-
-
 def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(application: Application) -> None:
     """It does the batch that it has begun, one more at most, and leaves the rest for its next start."""
     enough = threading.Event()
