@@ -27,6 +27,7 @@ _STAYS_AND_GOES = (
     ("enriched", "unmatched"), ("enriched", "rejected"), ("unmatched", "rejected"),
     ("enriched", "shed"), ("unmatched", "shed"), ("rejected", "shed"),
 )  # fmt: skip
+_LISTED = 500  # rows that one statement removes: of longer lists the server makes a table, and reads all of ours
 _PROGRESS = """
     INSERT INTO progress (pipeline, source, kafka_partition, first_offset, next_offset) VALUES (%s, %s, %s, %s, %s)
     ON DUPLICATE KEY UPDATE first_offset = LEAST(first_offset, VALUES(first_offset)),
@@ -110,18 +111,28 @@ class Landing:
 
         An event that is met again, in a batch that is done again or taken back, may meet newer master data, other
         fields, or more time: what is enriched once stays so, and what has landed waits no more.
+
+        Files of the shed store have events of the same stretch of offsets. So rows are looked for without locks, or
+        tasks that take such files back would wait for each other, and only what is to go is locked.
         """
         name = self._pipeline.name
         with self._counts.timed("load"), self._connection.cursor() as cursor:
             for part, (first, following) in spans.items():
                 for stays, goes in _STAYS_AND_GOES:
-                    cursor.execute(  # by the key, which alone locks no row of another task
-                        f"DELETE g FROM {name}_{goes} AS g FORCE INDEX (PRIMARY) STRAIGHT_JOIN {name}_{stays} AS s "
-                        "ON s.source = g.source AND s.kafka_partition = g.kafka_partition "
-                        "AND s.kafka_offset = g.kafka_offset "
+                    cursor.execute(
+                        f"SELECT g.kafka_offset FROM {name}_{goes} AS g FORCE INDEX (PRIMARY) "  # noqa: S608  # our names
+                        f"STRAIGHT_JOIN {name}_{stays} AS s ON s.source = g.source "
+                        "AND s.kafka_partition = g.kafka_partition AND s.kafka_offset = g.kafka_offset "
                         "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset BETWEEN %s AND %s",
                         (self._source, part, first, following - 1),
                     )
+                    gone = [offset for (offset,) in cursor.fetchall()]
+                    remove = (
+                        f"DELETE FROM {name}_{goes} "  # noqa: S608  # our names
+                        "WHERE source = %s AND kafka_partition = %s AND kafka_offset IN %s"
+                    )
+                    for start in range(0, len(gone), _LISTED):
+                        cursor.execute(remove, (self._source, part, gone[start : start + _LISTED]))
 
     def advance(self, spans: Spans) -> None:
         """Say how far was read."""

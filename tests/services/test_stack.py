@@ -124,6 +124,7 @@ def test_nobody_comes_in_without_the_right_password(running: Settings, user: str
         ("checker", "UPDATE sales_enriched SET quantity = 1"),
         ("loader", "UPDATE product SET price_cents = 1"),
         ("loader", "DELETE FROM sales_enriched"),
+        ("loader", "UPDATE sales_enriched SET quantity = 1"),
         ("loader", "DROP TABLE sales_enriched"),
         ("owner", "SELECT * FROM mysql.global_priv"),
         ("owner", "CREATE USER friend@'%'"),

@@ -37,12 +37,12 @@ KINDS = ("enriched", "unmatched", "rejected")
 PIPELINES = ROOT / "tests" / "pipelines"
 
 
-def spark_submit(running: Settings, pipeline: str) -> list[str]:
+def spark_submit(running: Settings, pipeline: str, *options: str) -> list[str]:
     """The command line that starts the application on a pipeline."""
     jars = ",".join(map(str, sorted((running.jars / "spark").glob("*.jar"))))
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", running.spark_master, "--jars", jars]
-    command += ["--conf", f"spark.driver.extraJavaOptions={java_options()}"]
-    return [*command, "--driver-memory", "1g", str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", pipeline]
+    command += ["--conf", f"spark.driver.extraJavaOptions={java_options()}", "--driver-memory", "1g", *options]
+    return [*command, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", pipeline]
 
 
 @contextmanager
@@ -68,6 +68,8 @@ class Application:
         self.output = folder / "output"
         folder.mkdir(exist_ok=True)
         self.output.touch()
+        self.options: list[str] = []  # more of spark-submit's
+        self.variables: dict[str, str] = {}  # more of its environment
         self._process: subprocess.Popen[bytes] | None = None
         self._sent = 0
 
@@ -79,11 +81,15 @@ class Application:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "FRESHET_PIPELINES": str(PIPELINES),
+            **self.variables,
         }
         seen = self.printed().count(" runs\n")
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                spark_submit(self.running, self.pipeline.name), env=environment, stdout=output, stderr=output
+                spark_submit(self.running, self.pipeline.name, *self.options),
+                env=environment,
+                stdout=output,
+                stderr=output,
             )
         self.wait(lambda: None if self.printed().count(" runs\n") > seen else self._obstacle(), "the query to run")
 

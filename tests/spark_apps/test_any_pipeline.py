@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from services.warehouse import connect, login
 from spark_apps.control import request_stop
 from tests.spark_apps.application import SECONDS, Application, application_on
+from tests.topics import read_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,14 +174,7 @@ def test_the_view_and_the_enriched_topic_have_what_is_computed(application: Appl
     """The same numbers in both, and every hostile text as it came."""
     for celsius, fahrenheit in application.rows("SELECT celsius, fahrenheit FROM readings"):
         assert fahrenheit == pytest.approx(float(str(celsius)) * 9 / 5 + 32)
-    with closing(KafkaConsumer(bootstrap_servers=application.running.kafka_bootstrap, group_id=None)) as consumer:
-        parts = [TopicPartition("readings.enriched", part) for part in range(3)]
-        consumer.assign(parts)
-        consumer.seek_to_beginning()
-        ends = consumer.end_offsets(parts)
-        messages = []
-        while any(consumer.position(part) < ends[part] for part in parts):
-            messages += [record for records in consumer.poll(1000).values() for record in records]
+    messages = read_messages(application.running.kafka_bootstrap, "readings.enriched")
     assert {record.key.decode() for record in messages} >= set(HOSTILE)
     shown = [json.loads(record.value, parse_constant=pytest.fail) for record in messages]
     assert {event["remark"] for event in shown} >= set(HOSTILE)

@@ -6,13 +6,13 @@ import json
 import re
 import shutil
 import time
-from contextlib import closing
+from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import psutil
 import pyarrow as pa
 import pytest
-from kafka import KafkaConsumer, TopicPartition
 
 from services import health, stack
 from services.waiting import wait_until
@@ -23,7 +23,8 @@ from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
 from spark_apps.topics import Source, TopicError
 from tests.frozen import frozen
-from tests.spark_apps.application import SECONDS, Application, application_on, sale
+from tests.spark_apps.application import KINDS, SECONDS, Application, application_on, sale
+from tests.topics import read_enriched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 BURST = 3000
-NEW_PRODUCT = 999_999
+NEW_PRODUCT, UNKNOWN_PRODUCT = 999_999, 999_998
 FROZEN_SECONDS = 2 * SECONDS  # longer than any wait in a test
 OUTAGE_SECONDS = 30
 Position = tuple[object, object]
+Rows = dict[str, dict[Position, tuple[str, ...]]]
 
 
 @pytest.fixture(scope="module")
@@ -54,30 +56,34 @@ def _runs(application: Application) -> None:
         application.start()
 
 
-def landed_rows(application: Application, source: int) -> dict[Position, tuple[str, ...]]:
-    """A source's enriched rows by position; more than one of a position would be seen by the count."""
-    found = application.rows(
-        "SELECT kafka_partition, kafka_offset, event_id, product_key, quantity, price_cents FROM kills_enriched "
-        f"WHERE source = {source}"
-    )
-    rows = {(row[0], row[1]): tuple(map(str, row[2:])) for row in found}
-    assert len(rows) == len(found)
-    return rows
+def landed_rows(application: Application, source: int) -> Rows:
+    """A source's rows of each table by position; more than one of a position would be seen by the count."""
+    columns = dict.fromkeys(KINDS, "") | {"enriched": ", event_id, product_key, quantity, price_cents"}
+    landed: Rows = {}
+    for kind in KINDS:
+        found = application.rows(
+            f"SELECT kafka_partition, kafka_offset{columns[kind]} FROM kills_{kind} WHERE source = {source}"
+        )
+        landed[kind] = {(row[0], row[1]): tuple(map(str, row[2:])) for row in found}
+        assert len(landed[kind]) == len(found)
+    return landed
 
 
-def expected_rows(application: Application) -> dict[Position, tuple[str, ...]]:
+def expected_rows(application: Application) -> Rows:
     """What a look-up by hand makes of every message of the topic."""
     found = application.rows("SELECT product_id, product_key, price_cents FROM product")
     products = {product: (key, price) for product, key, price in found}
-    expected: dict[Position, tuple[str, ...]] = {}
+    expected: Rows = {kind: {} for kind in KINDS}
     for position, value in application.topic().items():
         if not value or not value.startswith(b"{"):
+            expected["rejected"][position] = ()
             continue
         event = json.loads(value)
         if event["product_id"] not in products:
+            expected["unmatched"][position] = ()
             continue
         key, price = products[event["product_id"]]
-        expected[position] = (event["event_id"], str(key), str(event["quantity"]), str(price))
+        expected["enriched"][position] = (event["event_id"], str(key), str(event["quantity"]), str(price))
     return expected
 
 
@@ -89,13 +95,57 @@ def assert_each_event_landed_once(application: Application) -> None:
     assert consumed == application.landed()
 
 
-def test_the_driver_is_killed_in_the_middle_of_a_batch(application: Application) -> None:
-    """With its workers, while rows are being loaded; the next one goes on."""
+def send_burst(application: Application) -> None:
+    """Send sales to all partitions, a few of them unreadable or of an unknown product."""
+    values = [sale(number) for number in range(BURST)]
+    values[::50] = [b"garbage"] * len(values[::50])
+    values[1::50] = [json.dumps(json.loads(sale(0)) | {"product_id": UNKNOWN_PRODUCT}).encode()] * len(values[1::50])
+    for part in range(application.pipeline.source.partitions):
+        application.send(*values[part :: application.pipeline.source.partitions], partition=part)
+
+
+@contextmanager
+def half_done_batch(application: Application) -> Iterator[None]:
+    """In the block, one task of a batch has committed, and the other has written its rows and cannot commit.
+
+    What it writes last is a row that is locked here.
+    """
+    application.send(sale(0), partition=0)
+    application.wait_until_caught_up()
+    source, of_first = application.source(), "kafka_partition = 0"
     before = application.landed()
-    application.send_sales(BURST)
-    application.wait(lambda: None if application.landed() > before else "nothing landed yet", "the batch to begin")
-    application.send_sales(BURST)
-    application.kill()
+    with (
+        connect(login("owner", application.running)) as owner,
+        connect(login("reader", application.running)) as dirty,
+        owner.cursor() as lock,
+        dirty.cursor() as look,
+    ):
+        look.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+        lock.execute(f"SELECT * FROM progress WHERE pipeline = 'kills' AND source = {source} AND {of_first} FOR UPDATE")
+        assert len(lock.fetchall()) == 1
+        family = application.processes("")
+        for process in family:
+            process.suspend()
+        send_burst(application)  # all of it is there when the batch begins
+        for process in family:
+            process.resume()
+
+        def obstacle() -> str | None:
+            look.execute(f"SELECT COUNT(*) FROM kills_enriched WHERE source = {source} AND {of_first}")
+            ((written,),) = look.fetchall()
+            if written == application.landed(f"source = {source} AND {of_first}") or application.landed() == before:
+                return "not yet"
+            return None
+
+        application.wait(obstacle, "half of a batch to be committed, and half of it written")
+        yield
+        owner.rollback()
+
+
+def test_the_driver_is_killed_in_the_middle_of_a_batch(application: Application) -> None:
+    """With its workers, when half of the batch is committed; the next one does it again."""
+    with half_done_batch(application):
+        application.kill()
     application.send_sales(10)
     application.start()
     assert_each_event_landed_once(application)
@@ -161,11 +211,17 @@ def test_the_topic_is_made_again_while_the_application_is_away(application: Appl
 
 
 def test_a_worker_is_killed_while_it_works(application: Application) -> None:
-    """The batch is done again, by other workers."""
-    application.send_sales(10)
-    application.wait_until_caught_up()
-    application.send_sales(BURST)
-    application.kill_processes("pyspark.daemon")
+    """When its rows are written and not committed, the other worker's are; the batch is done again."""
+    with half_done_batch(application):
+        (worker,) = loading_workers(application)
+        worker.kill()
+    assert_each_event_landed_once(application)
+
+
+def test_all_workers_are_killed_while_they_work(application: Application) -> None:
+    """With the daemon that makes them; others do the batch again."""
+    with half_done_batch(application):
+        application.kill_processes("pyspark.daemon")
     assert_each_event_landed_once(application)
 
 
@@ -174,10 +230,7 @@ def test_the_sink_is_done_but_the_commit_is_lost(application: Application) -> No
     application.send_sales(10)
     application.wait_until_caught_up()
     application.kill()
-    commits = checkpoint(application) / "commits"
-    newest = max((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
-    newest.unlink()
-    (commits / f".{newest.name}.crc").unlink(missing_ok=True)
+    forget_newest_commit(application)
     application.start()
     application.send_sales(10)
     assert_each_event_landed_once(application)
@@ -257,7 +310,7 @@ def test_a_warehouse_that_hangs_in_a_batch_holds_a_stop_up_for_seconds_only(appl
     application.wait(lambda: "a batch is under way" if under_way(application) else None, "a pause")
     with frozen(application.running, "mariadb", FROZEN_SECONDS):
         application.send_sales(10)
-        application.wait(lambda: None if is_loading(application) else "no task is at the warehouse", "a batch")
+        application.wait(lambda: None if loading_workers(application) else "no task is at the warehouse", "a batch")
         assert application.terminate() == 0
     said = application.printed()
     assert said.index("is broken off") < said.rindex("stopped as asked")
@@ -269,11 +322,13 @@ def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_kno
     """Unreadable, without a key, of an unknown product; read again when the product is there, it is in one table."""
     unknown = json.loads(sale(0)) | {"product_id": NEW_PRODUCT}
     without = json.loads(sale(0)) | {"product_id": None}
+    rejected = "SELECT event FROM kills_rejected"
+    unmatched = f"SELECT product_id FROM kills_unmatched WHERE COALESCE(product_id, 0) <> {UNKNOWN_PRODUCT}"
+    before = Counter(application.rows(rejected))
     application.send(b"garbage", None, b"", b"\xff\xfe", json.dumps(unknown).encode(), json.dumps(without).encode())
     assert_each_event_landed_once(application)
-    reasons = application.rows("SELECT reason, event FROM kills_rejected ORDER BY reason")
-    assert [event for _, event in reasons] == [b"", None, b"garbage", b"\xff\xfe"]
-    assert sorted(application.rows("SELECT product_id FROM kills_unmatched"), key=str) == [(NEW_PRODUCT,), (None,)]
+    assert Counter(application.rows(rejected)) - before == Counter([(b"",), (None,), (b"garbage",), (b"\xff\xfe",)])
+    assert sorted(application.rows(unmatched), key=str) == [(NEW_PRODUCT,), (None,)]
 
     application.kill()
     owner, master = login("owner", application.running), application.pipeline.master
@@ -290,39 +345,42 @@ def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_kno
         "the move",
     )
     assert_each_event_landed_once(application)
-    assert application.rows("SELECT product_id FROM kills_unmatched") == [(None,)]
+    assert application.rows(unmatched) == [(None,)]
 
 
 def test_messages_of_the_enriched_topic_say_where_their_event_came_from(application: Application) -> None:
-    """A consumer that drops positions that it has seen has each enriched event once."""
+    """A batch that is done again repeats them; a consumer that drops positions that it has seen has each event once."""
     application.send_sales(10)
     application.wait_until_caught_up()
-    seen, source = {}, application.source()
-    with closing(KafkaConsumer(bootstrap_servers=application.running.kafka_bootstrap, group_id=None)) as consumer:
-        parts = [TopicPartition("kills.enriched", part) for part in consumer.partitions_for_topic("kills.enriched")]
-        consumer.assign(parts)
-        consumer.seek_to_beginning()
-        ends = consumer.end_offsets(parts)
-        while any(consumer.position(part) < ends[part] for part in parts):
-            for records in consumer.poll(1000).values():
-                for record in records:
-                    headers = {name: int(value) for name, value in record.headers}
-                    if headers["source"] == source:
-                        seen[headers["partition"], headers["offset"]] = json.loads(record.value)
-    rows = landed_rows(application, source)
+    application.kill()
+    forget_newest_commit(application)
+    application.start()
+    application.send_sales(10)
+    application.wait_until_caught_up()
+    assert application.terminate() == 0  # so that every message is there
+    source = application.source()
+    seen, repeats = read_enriched(application.running.kafka_bootstrap, "kills.enriched", source)
+    assert repeats > 0
+    events = {position: json.loads(value) for position, value in seen.items()}
     assert {
         position: (event["event_id"], str(event["product_key"]), str(event["quantity"]), str(event["price_cents"]))
-        for position, event in seen.items()
-    } == rows
+        for position, event in events.items()
+    } == landed_rows(application, source)["enriched"]
 
 
-def is_loading(application: Application) -> bool:
-    """Tell whether a task has a connection to the warehouse: its batch is planned before that, and may yet be left."""
-    workers = {worker.pid for worker in application.processes("pyspark.daemon")}
-    return any(
-        each.pid in workers and each.raddr and each.raddr.port == application.running.mariadb_port
-        for each in psutil.net_connections("tcp")
-    )
+def loading_workers(application: Application) -> list[psutil.Process]:
+    """Find the workers that have a connection to the warehouse: before that, their batch may yet be left."""
+    port = application.running.mariadb_port
+    at_warehouse = {each.pid for each in psutil.net_connections("tcp") if each.raddr and each.raddr.port == port}
+    return [worker for worker in application.processes("pyspark.daemon") if worker.pid in at_warehouse]
+
+
+def forget_newest_commit(application: Application) -> None:
+    """Remove the newest commit of the checkpoint: its batch is not done, as far as Spark knows."""
+    commits = checkpoint(application) / "commits"
+    newest = max((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
+    newest.unlink()
+    (commits / f".{newest.name}.crc").unlink(missing_ok=True)
 
 
 def under_way(application: Application) -> bool:

@@ -142,6 +142,25 @@ def test_two_tasks_take_different_segments(stream: Stream) -> None:
     stream.assert_accounted()
 
 
+def test_a_task_takes_events_back_from_between_those_of_another(stream: Stream) -> None:
+    """Files have events of the same stretch of offsets: neither task waits for the other's transaction."""
+    offsets = stream.arrive(0, 2000)
+    for every_other in (offsets[::2], offsets[1::2]):
+        joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+        stream.run(0, every_other)
+    assert stream.waiting().segments == 2
+    SlowPageFile.seconds = 0.0
+    one, reported = stream.task(0, range(0), "job")
+    assert next(one)  # rows are loaded, nothing is committed
+    other = stream.run(job="job")
+    assert len(other.taken_segments) == 1
+    for _ in one:
+        pass
+    stream.forget([*reported[0].taken_segments, *other.taken_segments])
+    stream.assert_accounted()
+    assert stream.positions("shed") == set()
+
+
 def test_a_task_that_dies_before_its_commit_leaves_only_files(stream: Stream) -> None:
     """Which are not touched as long as it lives, and swept when it has gone; its events are read again."""
     offsets = stream.arrive(0, 2000)

@@ -1,0 +1,102 @@
+"""More comes than a slow store of master data has time for, on the real broker, Spark and warehouse."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_apps.master import publish
+from spark_apps.task_join import MOST_HELD_BYTES
+from tests.spark_apps.application import Application, application_on
+from tests.spark_apps.slow_workers import PAGE_SECONDS, SLOW_WHILE
+from tests.topics import read_enriched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from services.settings import Settings
+
+pytestmark = pytest.mark.integration
+WAVES, WAVE = 3, 20_000
+PRODUCTS_SOLD, PAGE_ROWS = 300, 10
+MEGABYTE = 2**20
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Path:
+    """The file that makes the master store slow while it is there."""
+    return tmp_path / "slow"
+
+
+@pytest.fixture
+def application(catalogue: Settings, slow: Path, tmp_path: Path) -> Iterator[Application]:
+    """The application on a pipeline with little time for a batch, over many pages of master data."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publish, "page_rows", lambda _sample: PAGE_ROWS)
+        with application_on(catalogue, "flood", tmp_path / "flood") as made:
+            made.options = ["--conf", "spark.python.daemon.module=tests.spark_apps.slow_workers"]
+            made.variables = {SLOW_WHILE: str(slow)}
+            made.start()
+            yield made
+
+
+def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Application, slow: Path) -> None:
+    """The stream is kept up with in bounded memory, what is not shed is not late, what is shed lands later, once."""
+    application.send_sales(100)
+    application.wait(lambda: uncounted(application, 100), "the counters of what came before the flood")
+    ((warm, quiet),) = counters(application, "MAX(id), MAX(worker_bytes)")
+    slow.touch()
+    for _ in range(WAVES):
+        application.send_sales(WAVE)
+        application.wait(lambda: behind(application), "the wave to be read")
+    shed = application.rows("SELECT DISTINCT source, kafka_partition, kafka_offset FROM flood_shed")
+    assert len(shed) > WAVES * WAVE // 2
+    assert application.landed() + len(shed) == sum(application.ends().values())
+    assert list((application.running.state / "shed" / "flood").rglob("*-*"))
+
+    application.wait(lambda: uncounted(application, 100 + WAVES * WAVE), "the counters of the flood")
+    of_flood = f"id > {warm} AND batch IS NOT NULL"
+    ((latest, most),) = counters(application, "MAX(latency_most_seconds), MAX(worker_bytes)", of_flood)
+    reading_all = PRODUCTS_SOLD // PAGE_ROWS * PAGE_SECONDS
+    assert latest < reading_all / 2
+    assert most - quiet < application.pipeline.memory_mb * MEGABYTE + 2 * MOST_HELD_BYTES
+
+    slow.unlink()
+    application.wait_until_caught_up()
+    assert application.rows("SELECT 1 FROM flood_shed") == []
+    products = {row[0]: row[1:] for row in application.rows("SELECT product_id, product_key, price_cents FROM product")}
+    expected = {}
+    for position, value in application.topic().items():
+        event = json.loads(value)
+        expected[position] = (event["event_id"], event["quantity"], *products[event["product_id"]])
+    rows = application.rows(
+        "SELECT kafka_partition, kafka_offset, event_id, quantity, product_key, price_cents FROM flood_enriched"
+    )
+    assert len(rows) == len(expected)
+    assert {(row[0], row[1]): row[2:] for row in rows} == expected
+    assert application.terminate() == 0  # so that every message is there
+    messages, repeats = read_enriched(application.running.kafka_bootstrap, "flood.enriched", application.source())
+    assert messages.keys() == expected.keys()
+    assert repeats == 0
+
+
+def behind(application: Application) -> str | None:
+    """Tell how much of the topic was not read yet, None when nothing is left."""
+    ((read,),) = application.rows("SELECT SUM(next_offset - first_offset) FROM progress WHERE pipeline = 'flood'")
+    sent = sum(application.ends().values())
+    return None if read == sent else f"{read} of {sent} events were read"
+
+
+def uncounted(application: Application, events: int) -> str | None:
+    """Tell how many events the rows of batches tell of, None when all are there."""
+    ((told,),) = counters(application, "COALESCE(SUM(events), 0)")
+    return None if told == events else f"{told} of {events} events are counted"
+
+
+def counters(application: Application, what: str, where: str = "TRUE") -> list[tuple[float, ...]]:
+    """Ask the rows that the application wrote of its batches."""
+    found = application.rows(f"SELECT {what} FROM batch_counters WHERE pipeline = 'flood' AND {where}")
+    return [tuple(map(float, map(str, row))) for row in found]
