@@ -25,6 +25,7 @@ from services.settings import SettingsError, settings
 from services.warehouse import ANSWER_SECONDS, connect, login
 from spark_apps import shedding
 from spark_apps.batch_counters import BatchCounters
+from spark_apps.checkpoint import CheckpointError, has_open_batch
 from spark_apps.control import AlreadyRunningError, Lease
 from spark_apps.enrichment import Enricher
 from spark_apps.failures import lasts, reason
@@ -34,7 +35,7 @@ from spark_apps.messages import SPARK_SCHEMA
 from spark_apps.metrics_page import page
 from spark_apps.metrics_server import serve_metrics
 from spark_apps.pipeline import PipelineError, load_pipeline
-from spark_apps.retention import CheckpointError, LostEventsError, check_nothing_lost
+from spark_apps.retention import LostEventsError, check_nothing_lost
 from spark_apps.session import create_session, kafka_options
 from spark_apps.tables import TableError, check_tables
 from spark_apps.topics import TopicError, source_of
@@ -56,6 +57,8 @@ CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystem
 POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
 # A task asks for events that are there. The default of 500 lets the broker wait for more behind them.
 POLL_WAIT_MS = 10
+# Of a partition at a time, as packed; a poll unpacks what came, and large events may be packed a thousandfold.
+FETCH_BYTES, SMALL_FETCH_BYTES = 1024 * 1024, 128 * 1024
 MOST_EVENTS_A_BATCH = 500_000  # however far behind: a batch is a transaction in each task, and done again after a crash
 LOOK_SECONDS = 1
 LONGEST_STOP_SECONDS = 20.0
@@ -109,6 +112,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                 query = stream.start(session, counters)
                 print(f"enrich_stream: pipeline {pipeline.name!r} runs", flush=True)
                 watch(query, stream, lease, counters, session)
+                pause, tries = FIRST_PAUSE_SECONDS, 0
             except MAY_PASS as failure:
                 if stop.is_set():
                     break
@@ -194,24 +198,33 @@ class Stream:
     one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, session: SparkSession, counters: BatchCounters) -> StreamingQuery:
-        """Start the query where its checkpoint says that the last one ended."""
+        """Start the query where its checkpoint says that the last one ended.
+
+        A batch that is not done may have been more than the memory holds. It is read in small fetches, which cost
+        more, and so is all that waits behind it; then that query ends by itself, for one with large fetches.
+        """
         with connect(login("loader", self.chosen), answer_seconds=ANSWER_SECONDS) as connection:
             shedding.sweep(connection, self.sheds, self.pipeline.name)
         topic = self.pipeline.source.topic
         session.conf.set("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
-        return (
+        open_batch = has_open_batch(self.checkpoint)
+        if open_batch:
+            print("enrich_stream: a batch is not done: it and what waits is read in small fetches first", flush=True)
+        reader = (
             session.readStream.format("kafka")
             .options(**kafka_options(self.chosen, topic))
             .option("kafka.max.poll.records", POLL_RECORDS)
             .option("kafka.fetch.max.wait.ms", POLL_WAIT_MS)
+            .option("kafka.max.partition.fetch.bytes", SMALL_FETCH_BYTES if open_batch else FETCH_BYTES)
             .option("maxOffsetsPerTrigger", MOST_EVENTS_A_BATCH)
-            .load()
+        )
+        writer = (
+            reader.load()
             .select("partition", "offset", "value", "timestamp")
             .writeStream.foreachBatch(partial(self.write, counters))
             .option("checkpointLocation", str(self.checkpoint))
-            .trigger(processingTime=TRIGGER)
-            .start()
         )
+        return (writer.trigger(availableNow=True) if open_batch else writer.trigger(processingTime=TRIGGER)).start()
 
     def write(self, counters: BatchCounters, batch: DataFrame, batch_id: int) -> None:
         """Enrich one batch, unless asked to stop."""

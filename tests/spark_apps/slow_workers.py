@@ -36,13 +36,13 @@ def main() -> None:
 
     work = daemon.worker
 
-    def work_slowly(connection: socket, authenticated: bool) -> int:  # noqa: FBT001  # as Spark calls it
+    def work_slowly(sock: socket, authenticated: bool) -> int:  # noqa: FBT001  # as Spark calls it
         from spark_apps import joiner
         from tests.spark_apps.flood import FEW_CACHED
 
         vars(joiner)["PageFile"] = SometimesSlowPageFile
         vars(joiner)["JOINS"]["chybridjoin"] = FEW_CACHED
-        return work(connection, authenticated)
+        return work(sock, authenticated)
 
     daemon.worker = work_slowly
     daemon.manager()

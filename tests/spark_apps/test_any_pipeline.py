@@ -13,6 +13,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from services.warehouse import connect, login
+from spark_apps.checkpoint import has_open_batch
 from spark_apps.control import request_stop
 from tests.spark_apps.application import SECONDS, Application, application_on
 from tests.topics import read_messages
@@ -44,6 +45,7 @@ READING: dict[str, Any] = {"station": "station 7", "celsius": -7.25, "wind": 12,
 AT = "2026-01-02T03:04:05.678Z"
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - the warehouse's times are UTC without saying so
 MEGABYTES = 10_000_000
+OUT_OF_MEMORY = 52  # the exit code of Spark's JVM
 CONSUMED = "SELECT SUM(next_offset - first_offset) FROM progress WHERE pipeline = 'readings'"
 
 
@@ -275,3 +277,33 @@ def test_of_transactions_what_was_committed_lands_and_nothing_else(application: 
         lambda: None if application.rows(f"{count} 'committed'") == [(6, 6)] else "not yet", "what was committed"
     )
     assert application.rows(f"{count} 'aborted'") == [(0, 0)]
+
+
+def test_large_events_that_were_packed_small_end_it_once_and_land(application: Application) -> None:
+    """They are more than its memory, in little more than a megabyte; the next start takes them in small fetches."""
+
+    def wait_for(count: int, remark: str) -> None:
+        landed = f"SELECT COUNT(*) FROM readings_enriched WHERE remark = '{remark}'"
+        application.wait(lambda: None if application.rows(landed) == [(count,)] else "not yet", f"the {remark}")
+
+    if application.ended:
+        application.start()
+    application.send(reading(remark="event before"))
+    wait_for(1, "event before")
+    checkpoint = application.running.state / "checkpoints" / "readings" / str(application.source())
+    application.wait(lambda: "a batch is under way" if has_open_batch(checkpoint) else None, "a pause")
+    assert application.terminate() == 0
+    count, large = 150, reading(remark="large events", padding="y" * MEGABYTES)
+    producer = KafkaProducer(
+        bootstrap_servers=application.running.kafka_bootstrap, compression_type="gzip", max_request_size=16_000_000
+    )
+    with closing(producer):
+        for _ in range(count):
+            producer.send("readings", large, partition=0).get(SECONDS)
+    application.start()
+    assert application.wait_for_end() == OUT_OF_MEMORY
+    application.start()
+    wait_for(count, "large events")
+    assert "is read in small fetches first" in application.printed()
+    application.send(reading(remark="event behind"))  # for the query that follows, with large fetches again
+    wait_for(1, "event behind")

@@ -1,4 +1,4 @@
-"""What a start reads of Spark's checkpoint; a topic that has lost events is among the tests of exactly once."""
+"""What a start reads of Spark's checkpoint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_apps.retention import CheckpointError, check_nothing_lost
+from spark_apps.checkpoint import CheckpointError, has_open_batch
+from spark_apps.retention import check_nothing_lost
 from spark_apps.topics import Source
 
 if TYPE_CHECKING:
@@ -23,3 +24,19 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(CheckpointError, match=rf"offsets/7 is damaged. Remove {tmp_path}: ") as caught:
         check_nothing_lost(Source(1, "127.0.0.1:1", "sales", "id"), tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("planned", "done", "is_open"),
+    [([], [], False), ([0], [], True), ([0, 1], [0, 1], False), ([9, 10], [9], True), ([9, 10], [9, 10], False)],
+)
+def test_a_batch_that_was_planned_and_not_done_is_open(
+    tmp_path: Path, planned: list[int], done: list[int], *, is_open: bool
+) -> None:
+    """By their numbers, not as texts; checksums beside the files are none."""
+    for folder, numbers in (("offsets", planned), ("commits", done)):
+        (tmp_path / folder).mkdir()
+        for number in numbers:
+            (tmp_path / folder / str(number)).touch()
+            (tmp_path / folder / f".{number}.crc").touch()
+    assert has_open_batch(tmp_path) is is_open

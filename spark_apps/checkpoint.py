@@ -1,0 +1,39 @@
+"""What Spark's checkpoint of a query says: how far the query came, and whether it ended what it had begun."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class CheckpointError(Exception):
+    """A file of Spark's checkpoint is damaged; the message says which, and what to do."""
+
+
+def next_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
+    """Read where each partition's next batch begins: where the last one that was done ended."""
+    done = _newest(checkpoint / "commits")
+    file = checkpoint / "sources" / "0" / "0" if done is None else checkpoint / "offsets" / str(done)
+    if not file.exists():
+        return {}
+    try:
+        offsets = json.loads(file.read_text().splitlines()[-1])[topic]
+        return {int(part): int(offset) for part, offset in offsets.items()}
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{file} is damaged. Remove {checkpoint}: the topic is read again from its beginning, and no event "
+            "lands twice."
+        ) from error
+
+
+def has_open_batch(checkpoint: Path) -> bool:
+    """Tell whether a batch was planned that is not done."""
+    return _newest(checkpoint / "offsets") != _newest(checkpoint / "commits")
+
+
+def _newest(folder: Path) -> int | None:
+    """Find the number of the newest batch that a folder has a file of."""
+    return max((int(file.name) for file in folder.glob("[0-9]*")), default=None)
