@@ -36,4 +36,4 @@ def has_open_batch(checkpoint: Path) -> bool:
 
 def _newest(folder: Path) -> int | None:
     """Find the number of the newest batch that a folder has a file of."""
-    return max((int(file.name) for file in folder.glob("[0-9]*")), default=None)
+    return max((int(file.name) for file in folder.glob("*") if file.name.isdecimal()), default=None)

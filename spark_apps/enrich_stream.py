@@ -58,6 +58,7 @@ POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
 # A task asks for events that are there. The default of 500 lets the broker wait for more behind them.
 POLL_WAIT_MS = 10
 # Of a partition at a time, as packed; a poll unpacks what came, and large events may be packed a thousandfold.
+# The first is Kafka's default.
 FETCH_BYTES, SMALL_FETCH_BYTES = 1024 * 1024, 128 * 1024
 MOST_EVENTS_A_BATCH = 500_000  # however far behind: a batch is a transaction in each task, and done again after a crash
 LOOK_SECONDS = 1
@@ -201,7 +202,8 @@ class Stream:
         """Start the query where its checkpoint says that the last one ended.
 
         A batch that is not done may have been more than the memory holds. It is read in small fetches, which cost
-        more, and so is all that waits behind it; then that query ends by itself, for one with large fetches.
+        more, and so is all that waits behind it; then that query ends by itself, for one with large fetches. Events
+        that were shed are left until then: those of the batch may be among them.
         """
         with connect(login("loader", self.chosen), answer_seconds=ANSWER_SECONDS) as connection:
             shedding.sweep(connection, self.sheds, self.pipeline.name)
@@ -210,41 +212,41 @@ class Stream:
         open_batch = has_open_batch(self.checkpoint)
         if open_batch:
             print("enrich_stream: a batch is not done: it and what waits is read in small fetches first", flush=True)
-        reader = (
+        trigger = {"availableNow": True} if open_batch else {"processingTime": TRIGGER}
+        return (
             session.readStream.format("kafka")
             .options(**kafka_options(self.chosen, topic))
             .option("kafka.max.poll.records", POLL_RECORDS)
             .option("kafka.fetch.max.wait.ms", POLL_WAIT_MS)
             .option("kafka.max.partition.fetch.bytes", SMALL_FETCH_BYTES if open_batch else FETCH_BYTES)
             .option("maxOffsetsPerTrigger", MOST_EVENTS_A_BATCH)
-        )
-        writer = (
-            reader.load()
+            .load()
             .select("partition", "offset", "value", "timestamp")
-            .writeStream.foreachBatch(partial(self.write, counters))
+            .writeStream.foreachBatch(partial(self.write, counters, not open_batch))
             .option("checkpointLocation", str(self.checkpoint))
+            .trigger(**trigger)
+            .start()
         )
-        return (writer.trigger(availableNow=True) if open_batch else writer.trigger(processingTime=TRIGGER)).start()
 
-    def write(self, counters: BatchCounters, batch: DataFrame, batch_id: int) -> None:
+    def write(self, counters: BatchCounters, takes_back: bool, batch: DataFrame, batch_id: int) -> None:  # noqa: FBT001
         """Enrich one batch, unless asked to stop."""
         if self.stop.is_set():
             raise StopAskedError("asked to stop before this batch, which is the next start's first")
-        self.enrich(counters, batch, batch_id)
+        self.enrich(counters, batch, batch_id, takes_back=takes_back)
 
     def take_back(self, counters: BatchCounters, session: SparkSession) -> None:
         """Use the time while nothing comes: a batch without events has all of it for those that were shed."""
         tasks = session.sparkContext.defaultParallelism
         nothing = session.range(0, tasks, numPartitions=tasks).where("id < 0")
-        self.enrich(counters, nothing, None)
+        self.enrich(counters, nothing, None, takes_back=True)
 
-    def enrich(self, counters: BatchCounters, batch: DataFrame, batch_id: int | None) -> None:
+    def enrich(self, counters: BatchCounters, batch: DataFrame, batch_id: int | None, *, takes_back: bool) -> None:
         """Enrich one batch; it joins with the newest snapshot that there is when it begins."""
         with self.one_at_a_time, snapshots.hold(self.chosen.state / "snapshots" / self.pipeline.name) as snapshot:
             began = time.monotonic()
             context = batch.sparkSession.sparkContext
             report = counters.begin(context)
-            job = uuid.uuid4().hex if counters.shed.segments else None
+            job = uuid.uuid4().hex if takes_back and counters.shed.segments else None
             enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker, self.sheds, job, report)
             # A task ends with reading pages for the few that still wait: no more tasks than work at once.
             enriched = batch.coalesce(context.defaultParallelism).mapInArrow(enricher, SPARK_SCHEMA)

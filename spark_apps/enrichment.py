@@ -106,8 +106,10 @@ class Enricher:
                     self.source.check()  # a message cannot be taken back
                     yield message
             self.source.check()  # before the commit, and after all that was read
+            landing.advance(
+                spans
+            )  # first: its lock has a task that does the same events again wait, and see these rows
             landing.settle(spans)
-            landing.advance(spans)
             with counts.timed("load"):
                 connection.commit()
         arrivals.count_latency(counts)

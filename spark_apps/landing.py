@@ -27,7 +27,7 @@ _STAYS_AND_GOES = (
     ("enriched", "unmatched"), ("enriched", "rejected"), ("unmatched", "rejected"),
     ("enriched", "shed"), ("unmatched", "shed"), ("rejected", "shed"),
 )  # fmt: skip
-_LISTED = 500  # rows that one statement removes: of longer lists the server makes a table, and reads all of ours
+_LISTED = 500  # rows that one statement removes: of 1,000 and more the server makes a table, and reads all of ours
 _PROGRESS = """
     INSERT INTO progress (pipeline, source, kafka_partition, first_offset, next_offset) VALUES (%s, %s, %s, %s, %s)
     ON DUPLICATE KEY UPDATE first_offset = LEAST(first_offset, VALUES(first_offset)),
@@ -128,8 +128,8 @@ class Landing:
                     )
                     gone = [offset for (offset,) in cursor.fetchall()]
                     remove = (
-                        f"DELETE FROM {name}_{goes} "  # noqa: S608  # our names
-                        "WHERE source = %s AND kafka_partition = %s AND kafka_offset IN %s"
+                        f"DELETE g FROM {name}_{goes} AS g FORCE INDEX (PRIMARY) "  # a scan would lock others' rows
+                        "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset IN %s"
                     )
                     for start in range(0, len(gone), _LISTED):
                         cursor.execute(remove, (self._source, part, gone[start : start + _LISTED]))
@@ -137,7 +137,7 @@ class Landing:
     def advance(self, spans: Spans) -> None:
         """Say how far was read."""
         with self._counts.timed("load"), self._connection.cursor() as cursor:
-            for part, (first, following) in spans.items():
+            for part, (first, following) in sorted(spans.items()):
                 cursor.execute(_PROGRESS, (self._pipeline.name, self._source, part, first, following))
 
     def _load_events(self, kind: str, rows: pa.Table, columns: list[str]) -> None:

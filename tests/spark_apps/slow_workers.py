@@ -10,24 +10,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_apps.semistream.relation.page_file import PageFile
-
 if TYPE_CHECKING:
     from socket import socket
 
     from spark_apps.semistream.relation.base import Page
+    from spark_apps.semistream.relation.page_file import PageFile
 
 SLOW_WHILE = "FRESHET_TEST_SLOW_WHILE"
-PAGE_SECONDS = 1.0
-
-
-class SometimesSlowPageFile(PageFile):
-    """A page takes its time while the store is slow."""
-
-    def _read(self, page: int) -> tuple[Page, int]:
-        if Path(os.environ[SLOW_WHILE]).exists():
-            time.sleep(PAGE_SECONDS)
-        return super()._read(page)
+PAGE_SECONDS = 4.0
 
 
 def main() -> None:
@@ -36,16 +26,29 @@ def main() -> None:
 
     work = daemon.worker
 
-    def work_slowly(sock: socket, authenticated: bool) -> int:  # noqa: FBT001  # as Spark calls it
-        from spark_apps import joiner
-        from tests.spark_apps.flood import FEW_CACHED
-
-        vars(joiner)["PageFile"] = SometimesSlowPageFile
-        vars(joiner)["JOINS"]["chybridjoin"] = FEW_CACHED
+    def worker(sock: socket, authenticated: bool) -> int:  # noqa: FBT001  # as Spark calls it
+        slow_down()  # not before the fork: Spark imports nothing there either
         return work(sock, authenticated)
 
-    daemon.worker = work_slowly
+    daemon.worker = worker
     daemon.manager()
+
+
+def slow_down() -> None:
+    """Have a page take its time while the store is slow, and every event wait for one."""
+    from spark_apps import joiner
+    from spark_apps.semistream.relation.page_file import PageFile
+    from tests.spark_apps.flood import FEW_CACHED
+
+    read = PageFile._read  # noqa: SLF001
+
+    def slow_read(self: PageFile, page: int) -> tuple[Page, int]:
+        if Path(os.environ[SLOW_WHILE]).exists():
+            time.sleep(PAGE_SECONDS)
+        return read(self, page)
+
+    PageFile._read = slow_read  # type: ignore[method-assign]  # noqa: SLF001
+    joiner.JOINS["chybridjoin"] = FEW_CACHED  # type: ignore[assignment]
 
 
 if __name__ == "__main__":

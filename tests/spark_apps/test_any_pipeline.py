@@ -302,8 +302,13 @@ def test_large_events_that_were_packed_small_end_it_once_and_land(application: A
             producer.send("readings", large, partition=0).get(SECONDS)
     application.start()
     assert application.wait_for_end() == OUT_OF_MEMORY
+    mark = len(application.printed())
     application.start()
     wait_for(count, "large events")
-    assert "is read in small fetches first" in application.printed()
-    application.send(reading(remark="event behind"))  # for the query that follows, with large fetches again
+    small, runs = " in small fetches first\n", " runs\n"
+    application.wait(lambda: None if application.printed().count(runs, mark) == 2 else "not yet", "the next query")
+    application.send(reading(remark="event behind"))
     wait_for(1, "event behind")
+    said = application.printed()[mark:]
+    assert said.count(small) == 1
+    assert said.index(small) < said.index(runs)

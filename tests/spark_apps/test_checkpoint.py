@@ -33,10 +33,11 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path: Path, text: str) -> None:
 def test_a_batch_that_was_planned_and_not_done_is_open(
     tmp_path: Path, planned: list[int], done: list[int], *, is_open: bool
 ) -> None:
-    """By their numbers, not as texts; checksums beside the files are none."""
+    """By their numbers, not as texts; other files beside them are none."""
     for folder, numbers in (("offsets", planned), ("commits", done)):
         (tmp_path / folder).mkdir()
         for number in numbers:
             (tmp_path / folder / str(number)).touch()
             (tmp_path / folder / f".{number}.crc").touch()
+            (tmp_path / folder / f"{number}9.kept").touch()
     assert has_open_batch(tmp_path) is is_open

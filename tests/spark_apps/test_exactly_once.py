@@ -131,11 +131,10 @@ def half_done_batch(application: Application) -> Iterator[None]:
             process.resume()
 
         def obstacle() -> str | None:
-            look.execute(f"SELECT COUNT(*) FROM kills_enriched WHERE source = {source} AND {of_first}")
-            ((written,),) = look.fetchall()
-            if written == application.landed(f"source = {source} AND {of_first}") or application.landed() == before:
-                return "not yet"
-            return None
+            rows = f"SELECT COUNT(*) FROM kills_enriched WHERE source = {source} AND {of_first}"
+            look.execute(rows)
+            written, committed = list(look.fetchall()), application.rows(rows)
+            return "not yet" if written == committed or application.landed() == before else None
 
         application.wait(obstacle, "half of a batch to be committed, and half of it written")
         yield
@@ -213,8 +212,8 @@ def test_the_topic_is_made_again_while_the_application_is_away(application: Appl
 def test_a_worker_is_killed_while_it_works(application: Application) -> None:
     """When its rows are written and not committed, the other worker's are; the batch is done again."""
     with half_done_batch(application):
-        (worker,) = loading_workers(application)
-        worker.kill()
+        application.wait(lambda: None if len(loading_workers(application)) == 1 else "the other works", "one worker")
+        loading_workers(application)[0].kill()
     assert_each_event_landed_once(application)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from spark_apps.master import publish
 from spark_apps.task_join import MOST_HELD_BYTES
-from tests.spark_apps.application import Application, application_on
+from tests.spark_apps.application import KINDS, Application, application_on, sale
 from tests.spark_apps.slow_workers import PAGE_SECONDS, SLOW_WHILE
 from tests.topics import read_enriched
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from services.settings import Settings
 
 pytestmark = pytest.mark.integration
-WAVES, WAVE = 3, 20_000
+BEFORE, WAVES, WAVE = 50, 2, 20_000
 PRODUCTS_SOLD, PAGE_ROWS = 300, 10
 MEGABYTE = 2**20
+MOST_PAGES = 4  # each of two tasks has time for the one that it has begun, and again with events that it takes back
 
 
 @pytest.fixture
@@ -39,29 +40,39 @@ def application(catalogue: Settings, slow: Path, tmp_path: Path) -> Iterator[App
         with application_on(catalogue, "flood", tmp_path / "flood") as made:
             made.options = ["--conf", "spark.python.daemon.module=tests.spark_apps.slow_workers"]
             made.variables = {SLOW_WHILE: str(slow)}
-            made.start()
             yield made
 
 
 def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Application, slow: Path) -> None:
     """The stream is kept up with in bounded memory, what is not shed is not late, what is shed lands later, once."""
-    application.send_sales(100)
-    application.wait(lambda: uncounted(application, 100), "the counters of what came before the flood")
+    for part in range(application.pipeline.source.partitions):  # all workers have work at once, and begin before it
+        application.send(*map(sale, range(BEFORE)), partition=part)
+    before = sum(application.ends().values())
+    application.start()
+    application.wait(lambda: uncounted(application, before), "the counters of what came before the flood")
     ((warm, quiet),) = counters(application, "MAX(id), MAX(worker_bytes)")
     slow.touch()
     for _ in range(WAVES):
         application.send_sales(WAVE)
         application.wait(lambda: behind(application), "the wave to be read")
-    shed = application.rows("SELECT DISTINCT source, kafka_partition, kafka_offset FROM flood_shed")
-    assert len(shed) > WAVES * WAVE // 2
-    assert application.landed() + len(shed) == sum(application.ends().values())
+    every = " UNION ALL ".join(
+        f"SELECT '{kind}' AS kind, kafka_partition, kafka_offset FROM flood_{kind}" for kind in (*KINDS, "shed")
+    )
+    ((shed, rows, positions),) = application.rows(  # in one statement: tasks take events back all the time
+        f"SELECT SUM(kind = 'shed'), COUNT(*), COUNT(DISTINCT kafka_partition, kafka_offset) FROM ({every}) AS every"
+    )
+    assert int(str(shed)) > WAVES * WAVE // 2
+    assert rows == positions == sum(application.ends().values())
     assert list((application.running.state / "shed" / "flood").rglob("*-*"))
 
-    application.wait(lambda: uncounted(application, 100 + WAVES * WAVE), "the counters of the flood")
+    application.wait(lambda: uncounted(application, before + WAVES * WAVE), "the counters of the flood")
     of_flood = f"id > {warm} AND batch IS NOT NULL"
-    ((latest, most),) = counters(application, "MAX(latency_most_seconds), MAX(worker_bytes)", of_flood)
-    reading_all = PRODUCTS_SOLD // PAGE_ROWS * PAGE_SECONDS
-    assert latest < reading_all / 2
+    ((latest, pages, most),) = counters(
+        application, "MAX(latency_most_seconds), MAX(pages_read), MAX(worker_bytes)", of_flood
+    )
+    reading_all = PRODUCTS_SOLD // PAGE_ROWS * PAGE_SECONDS  # what each batch would take that sheds nothing
+    assert latest < reading_all
+    assert pages <= MOST_PAGES
     assert most - quiet < application.pipeline.memory_mb * MEGABYTE + 2 * MOST_HELD_BYTES
 
     slow.unlink()
@@ -72,11 +83,11 @@ def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Applicat
     for position, value in application.topic().items():
         event = json.loads(value)
         expected[position] = (event["event_id"], event["quantity"], *products[event["product_id"]])
-    rows = application.rows(
+    found = application.rows(
         "SELECT kafka_partition, kafka_offset, event_id, quantity, product_key, price_cents FROM flood_enriched"
     )
-    assert len(rows) == len(expected)
-    assert {(row[0], row[1]): row[2:] for row in rows} == expected
+    assert len(found) == len(expected)
+    assert {(row[0], row[1]): row[2:] for row in found} == expected
     assert application.terminate() == 0  # so that every message is there
     messages, repeats = read_enriched(application.running.kafka_bootstrap, "flood.enriched", application.source())
     assert messages.keys() == expected.keys()
@@ -99,4 +110,4 @@ def uncounted(application: Application, events: int) -> str | None:
 def counters(application: Application, what: str, where: str = "TRUE") -> list[tuple[float, ...]]:
     """Ask the rows that the application wrote of its batches."""
     found = application.rows(f"SELECT {what} FROM batch_counters WHERE pipeline = 'flood' AND {where}")
-    return [tuple(map(float, map(str, row))) for row in found]
+    return [tuple(float(str(value or 0)) for value in row) for row in found]
