@@ -19,12 +19,16 @@ _OPERATIONS = {
 }  # fmt: skip
 
 
-_WORD, _NUMBER = re.compile(r"[\w.]+"), re.compile(r"\d+(\.\d+)?")  # numbers that SQL and Python read alike
+# Numbers that SQL and Python read alike; what 64 bits hold.
+_WORD, _NUMBER = re.compile(r"[\w.]+"), re.compile(r"\d{1,18}(\.\d{1,18})?")
 
 
 def check_expression(text: str, columns: Collection[str], where: str) -> None:
     """Raise ValueError unless the text is arithmetic on at least one of the columns."""
-    problem = f"{where} must be arithmetic (+ - * / and brackets) on {', '.join(columns)}, got {text!r}"
+    problem = (
+        f"{where} must be arithmetic (+ - * / and brackets, numbers of at most 18 digits) on {', '.join(columns)}, "
+        f"got {text!r}"
+    )
     words = _WORD.findall(text)
     if not set(words) & set(columns) or not all(word in columns or _NUMBER.fullmatch(word) for word in words):
         raise ValueError(problem)

@@ -88,7 +88,11 @@ class Pipeline(_Section):
             raise ValueError(f"name is the analysts' view and must not be master.table, got {self.name!r}")
         if self.enriched.topic == self.source.topic:
             raise ValueError(f"enriched.topic must not be source.topic, got {self.enriched.topic!r}")
-        for where, names in (("master.columns", self.master.columns), ("enriched.columns", self.enriched.columns)):
+        for where, names in (
+            ("master.key", self.master.key),
+            ("master.columns", self.master.columns),
+            ("enriched.columns", self.enriched.columns),
+        ):
             if twice := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"{where} must have each name once, got {twice} more than once")
         if taken := [name for name in self.enriched.computed if name in {*fields, *self.master.columns}]:
@@ -127,12 +131,15 @@ def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
         there = ", ".join(sorted(path.stem for path in file.parent.glob("*.toml")))
         raise PipelineError(f"pipeline {name!r}: there is no {shown}; there are: {there}")
     try:
-        pipeline = Pipeline.model_validate(tomllib.loads(file.read_text()))
+        pipeline = Pipeline.model_validate(tomllib.loads(file.read_text("utf-8")))
+    except UnicodeDecodeError as error:
+        raise PipelineError(f"{shown} must be UTF-8: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise PipelineError(f"{shown} is not TOML: {error}") from error
     except ValidationError as error:
         problems = (
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}, got {problem['input']!r}"
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+            + ("" if problem["type"] == "missing" else f", got {problem['input']!r}")
             if problem["loc"]
             else str(problem["msg"]).removeprefix("Value error, ")
             for problem in error.errors()

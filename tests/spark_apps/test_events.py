@@ -137,6 +137,7 @@ def test_what_says_the_same_in_another_way_is_read_the_same(text: bytes) -> None
         (event(sold_at="0999-12-31T23:59:59Z"), "sold_at: must be a time"),
         (event(sold_at="9999-12-31T23:59:59-01:00"), "sold_at: must be a time"),
         (event(sold_at="2026-01-01T24:00:00Z"), "sold_at: must be a time"),
+        (event(sold_at="2026-01-01T10:00:00+01:60"), "sold_at: must be a time"),
         (event(sold_at="2026-01-01T00:00:00"), "sold_at: must be a time"),
         (event(sold_at="2026-W01"), "sold_at: must be a time"),
         (event(sold_at=5), "sold_at: must be a time"),

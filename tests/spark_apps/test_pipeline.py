@@ -58,6 +58,7 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
             r"batch_seconds: .*greater than or equal to 0\.1, got 0",
         ),
         ('name = "changed"', "name = changed", r"pipelines/changed\.toml is not TOML"),
+        ('name = "changed"', "", r"changed\.toml: name: Field required$"),
         ('name = "changed"', 'name = "sales"', r"name must be the file's, 'changed', got 'sales'"),
         ('name = "changed"', f'name = "{"x" * 55}"', r"name: .*at most 54 characters"),
         ('name = "changed"', 'name = "product"', r"must not be master\.table, got 'product'"),
@@ -66,6 +67,11 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ('"price_cents"]\nch', '"access_rank"]\nch', r"master\.key, columns and changed .*got 'access_rank'"),
         ('quantity = "uint32"', 'quantity = "uint32"\n' + MANY, r"source\.fields: .*at most 63 items"),
         ('topic = "sales.enriched"', 'topic = "sales"', r"enriched\.topic must not be source\.topic, got 'sales'"),
+        (
+            'key = ["product_id"]',
+            'key = ["product_id", "product_id"]',
+            r"master\.key must have .*\['product_id'\] more",
+        ),
         ('"price_cents"]\nch', '"price_cents", "price_cents"]\nch', r"master\.columns must .*\['price_cents'\] more"),
         ('"store_id", "qu', '"store_id", "store_id", "qu', r"enriched\.columns must .*\['store_id'\] more"),
         ('described_by = "product_key"', 'described_by = "store_id"', r"one of \['product_key', .*got 'store_id'"),
@@ -73,6 +79,11 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ('"price_cents / 100"', '"5 + 1"', r"enriched\.computed\.price must be arithmetic .*got '5 \+ 1'"),
         ('"price_cents / 100"', '"price_cents * 1e3"', r"must be arithmetic .*got 'price_cents \* 1e3'"),
         ('"price_cents / 100"', '"price_cents * 1_000"', r"must be arithmetic .*got 'price_cents \* 1_000'"),
+        (
+            '"price_cents / 100"',
+            '"price_cents * 9223372036854775808"',
+            r"at most 18 digits\) .*got 'price_cents \* 9223372036854775808'",
+        ),
         ('"price_cents / 100"', '"event_id * 2"', r"on product_key, .*got 'event_id \* 2'"),
     ],
 )
@@ -83,3 +94,11 @@ def test_a_wrong_field_is_named_with_its_rule_and_value(tmp_path: Path, old: str
     with pytest.raises(PipelineError, match=says) as caught:
         load_pipeline("changed", folder)
     assert "pipelines/changed.toml" in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """As an editor leaves it that writes Latin-1."""
+    folder = written(tmp_path, SALES)
+    (folder / "changed.toml").write_bytes(SALES.encode() + "# caf\u00e9\n".encode("latin-1"))
+    with pytest.raises(PipelineError, match=r"^pipelines/changed\.toml must be UTF-8: .*0xe9"):
+        load_pipeline("changed", folder)
