@@ -22,6 +22,11 @@ _LASTING = {
 }  # fmt: skip
 _RAISED = re.compile(r"^(?:Caused by: )?(?:\w+\.)*(\w+(?:Error|Exception)|Arrow\w+)(?:: (.+))?$", re.MULTILINE)
 
+# How Spark tells, in the words of the network, that a worker is no longer there.
+_WORKER_GONE = re.compile(
+    r"Python worker exited unexpectedly|java\.(?:io\.IO|net\.Socket)Exception: (?:Connection reset|Broken pipe)"
+)
+
 
 def lasts(failure: Exception) -> bool:
     """Tell whether time alone will hardly cure a failure: it is about what was to be done, not about who was away."""
@@ -37,6 +42,8 @@ def reason(failure: Exception) -> str:
     if isinstance(failure, pymysql.MySQLError):
         first, last = (failure.args[0], failure.args[-1]) if failure.args else (0, "it broke off")
         return f"the warehouse says: {last}. {_ADVICE.get(first, '')}".strip()
+    if _WORKER_GONE.search(str(failure)):
+        return "a Python worker has ended in the midst of its work: it was killed, or the machine had no memory left."
     raised = [line for _, line in _raised(failure)]
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
     return next((line for line in (*raised[-1:], *lines)), type(failure).__name__)

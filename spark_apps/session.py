@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 if TYPE_CHECKING:
     from services.settings import Settings
 
+STREAMING = "org.apache.spark.sql.execution.streaming"
 ANSWER_MS = "10000"  # a query that is stopped waits for its last question to the broker: not for Kafka's whole minute
 
 
@@ -23,6 +24,9 @@ def create_session(name: str) -> SparkSession:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("WARN")
+    log4j = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # no other way
+    # It warns of each batch that takes longer than the trigger's interval, several times a second for good.
+    log4j.core.config.Configurator.setLevel(f"{STREAMING}.runtime.ProcessingTimeExecutor", log4j.Level.ERROR)
     return session
 
 

@@ -17,6 +17,7 @@ Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent c
 spark_apps.topics.TopicError: topic 'sales' was deleted and made again.
 \tat org.apache.spark.scheduler.Task.run
 """
+WORKER_GONE = "a Python worker has ended in the midst of its work: it was killed, or the machine had no memory left."
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,12 @@ spark_apps.topics.TopicError: topic 'sales' was deleted and made again.
         (
             RuntimeError(SPARK.replace("spark_apps.topics.TopicError: topic", "AssertionError\n topic")),
             "AssertionError",
+        ),
+        (RuntimeError(f"{SPARK}Caused by: java.io.IOException: Connection reset by peer\n"), WORKER_GONE),
+        (RuntimeError("SparkException: Python worker exited unexpectedly (crashed). Consider"), WORKER_GONE),
+        (
+            RuntimeError("ConnectionResetError: [Errno 104] Connection reset by peer"),
+            "[Errno 104] Connection reset by peer",
         ),
         (RuntimeError("\n one line \n another"), "one line"),
         (RuntimeError(), "RuntimeError"),
