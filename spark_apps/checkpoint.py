@@ -19,19 +19,25 @@ def next_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
     file = checkpoint / "sources" / "0" / "0" if done is None else checkpoint / "offsets" / str(done)
     if not file.exists():
         return {}
+    remedy = f"Remove {checkpoint}: the topic is read again from its beginning, and no event lands twice."
+    return _offsets(file, topic, remedy)
+
+
+def has_open_batch(checkpoint: Path, topic: str) -> bool:
+    """Tell whether a batch was planned that is not done."""
+    planned = _newest(checkpoint / "offsets")
+    if planned in (None, _newest(checkpoint / "commits")):
+        return False
+    _offsets(checkpoint / "offsets" / str(planned), topic, "Remove that file: its batch is planned again.")
+    return True
+
+
+def _offsets(file: Path, topic: str, remedy: str) -> dict[int, int]:
     try:
         offsets = json.loads(file.read_text().splitlines()[-1])[topic]
         return {int(part): int(offset) for part, offset in offsets.items()}
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{file} is damaged. Remove {checkpoint}: the topic is read again from its beginning, and no event "
-            "lands twice."
-        ) from error
-
-
-def has_open_batch(checkpoint: Path) -> bool:
-    """Tell whether a batch was planned that is not done."""
-    return _newest(checkpoint / "offsets") != _newest(checkpoint / "commits")
+    except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{file} is damaged. {remedy}") from error
 
 
 def _newest(folder: Path) -> int | None:

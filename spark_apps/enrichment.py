@@ -106,9 +106,7 @@ class Enricher:
                     self.source.check()  # a message cannot be taken back
                     yield message
             self.source.check()  # before the commit, and after all that was read
-            landing.advance(
-                spans
-            )  # first: its lock has a task that does the same events again wait, and see these rows
+            landing.advance(spans)
             landing.settle(spans)
             with counts.timed("load"):
                 connection.commit()
@@ -128,6 +126,7 @@ class Enricher:
                 return True
             widen(spans, events["kafka_partition"], events["kafka_offset"])
             with self._landing(connection, segment.source, work, lambda: segment.oldest_at) as landing:
+                landing.pick_up(events)
                 for rows in work.join.joined([events]):
                     yield from landing.land(rows)
                 landing.settle(spans)

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from spark_apps.task_counts import TaskCounts
 
 Spans = dict[int, tuple[int, int]]  # of each Kafka partition: the first offset, and the one behind the last
-# An event that is in one of the first is not to be in the second of a pair.
+# An event that is in one of the first is not to be in the second of a pair. What was shed comes first: whoever takes
+# the event back at the same time is waited for there, so that what it made of it is seen by the others.
 _STAYS_AND_GOES = (
-    ("enriched", "unmatched"), ("enriched", "rejected"), ("unmatched", "rejected"),
     ("enriched", "shed"), ("unmatched", "shed"), ("rejected", "shed"),
+    ("enriched", "unmatched"), ("enriched", "rejected"), ("unmatched", "rejected"),
 )  # fmt: skip
 _LISTED = 500  # rows that one statement removes: of 1,000 and more the server makes a table, and reads all of ours
 _PROGRESS = """
@@ -106,6 +107,17 @@ class Landing:
         self._load("shed", pa.Table.from_batches([events]).append_column("segment", segment), ["segment"])
         self._counts.shed += events.num_rows
 
+    def pick_up(self, events: pa.RecordBatch) -> None:
+        """Say of events that were shed, and come in the order of their positions, that they wait no more.
+
+        A batch that is done again may have shed them once more, into another file. Whoever takes that back waits here,
+        where it holds nothing that others wait for; the common order keeps two from waiting for each other.
+        """
+        parts, offsets = events["kafka_partition"], events["kafka_offset"]
+        with self._counts.timed("load"):
+            for part in parts.unique().to_pylist():
+                self._remove("shed", part, offsets.filter(compute.equal(parts, part)).to_pylist())
+
     def settle(self, spans: Spans) -> None:
         """Leave each event in one table only.
 
@@ -126,19 +138,26 @@ class Landing:
                         "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset BETWEEN %s AND %s",
                         (self._source, part, first, following - 1),
                     )
-                    gone = [offset for (offset,) in cursor.fetchall()]
-                    remove = (
-                        f"DELETE g FROM {name}_{goes} AS g FORCE INDEX (PRIMARY) "  # a scan would lock others' rows
-                        "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset IN %s"
-                    )
-                    for start in range(0, len(gone), _LISTED):
-                        cursor.execute(remove, (self._source, part, gone[start : start + _LISTED]))
+                    self._remove(goes, part, [offset for (offset,) in cursor.fetchall()])
 
     def advance(self, spans: Spans) -> None:
-        """Say how far was read."""
+        """Say how far was read, after all rows and before `settle`.
+
+        The rows of `progress` stay locked: a task that does the same events again waits here until this one's rows can
+        be seen.
+        """
         with self._counts.timed("load"), self._connection.cursor() as cursor:
             for part, (first, following) in sorted(spans.items()):
                 cursor.execute(_PROGRESS, (self._pipeline.name, self._source, part, first, following))
+
+    def _remove(self, kind: str, part: int, offsets: list[int]) -> None:
+        statement = (
+            f"DELETE g FROM {self._pipeline.name}_{kind} AS g FORCE INDEX (PRIMARY) "  # a scan would lock others' rows
+            "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset IN %s"
+        )
+        with self._connection.cursor() as cursor:
+            for start in range(0, len(offsets), _LISTED):
+                cursor.execute(statement, (self._source, part, offsets[start : start + _LISTED]))
 
     def _load_events(self, kind: str, rows: pa.Table, columns: list[str]) -> None:
         for name in columns:

@@ -150,9 +150,9 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def take(connection: Connection, pipeline: str, schema: pa.Schema, job: str) -> Segment | None:
-    """Take the segment back that has waited longest, in a transaction that loads its events; None if there is none.
+    """Mark the segment that has waited longest, in the transaction that lands its events; None if there is none.
 
-    Its row stays, marked. What another transaction takes is passed over, and what this job has taken already or was set
+    Its row stays. What another transaction takes is passed over, and what this job has taken already or was set
     aside, too.
     """
     with connection.cursor() as cursor:
@@ -166,10 +166,6 @@ def take(connection: Connection, pipeline: str, schema: pa.Schema, job: str) -> 
             return None
         segment = Segment(*found[0])
         cursor.execute("UPDATE shed_segment SET taken_by = %s WHERE segment = %s", (job, segment.number))
-        cursor.execute(  # by the index, which alone locks no row of another segment
-            f"DELETE s FROM {pipeline}_shed AS s FORCE INDEX (segment) WHERE s.segment = %s",  # our own name
-            (segment.number,),
-        )
     return segment
 
 

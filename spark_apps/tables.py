@@ -98,7 +98,7 @@ def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]
         f"{pipeline.name}_enriched": {name: known[name] for name in pipeline.enriched.columns},
         f"{pipeline.name}_unmatched": fields,
         f"{pipeline.name}_rejected": {"reason": "VARCHAR(200) NOT NULL", "event": "LONGBLOB"},
-        f"{pipeline.name}_shed": {"segment": "BIGINT UNSIGNED NOT NULL, KEY (segment)"},
+        f"{pipeline.name}_shed": {"segment": "BIGINT UNSIGNED NOT NULL"},
     }
 
 
@@ -132,8 +132,8 @@ def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
 
 
 def _plain(kind: str) -> str:
-    """Return a column's type as far as values depend on it: without keys, NOT NULL and the display width of numbers."""
-    return re.sub(r"(?<=int)\(\d+\)", "", re.sub(r" not null.*|, key.*", "", kind.lower())).strip()
+    """Return a column's type as far as values depend on it: without NOT NULL and the display width of numbers."""
+    return re.sub(r"(?<=int)\(\d+\)", "", re.sub(r" not null.*", "", kind.lower())).strip()
 
 
 def _columns(cursor: Cursor, table: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyarrow import compute
 
-from spark_apps import enrich_stream, enrichment
+from spark_apps import enrich_stream, enrichment, stream
 from spark_apps.semistream.relation.base import Counters
 from spark_apps.semistream.warm_up import warm_up
 from spark_apps.task_join import joined_part
@@ -74,5 +74,5 @@ class PassingEnricher(enrichment.Enricher):
 
 
 if __name__ == "__main__":
-    with patch.object(enrich_stream, "Enricher", PassingEnricher):
+    with patch.object(stream, "Enricher", PassingEnricher):
         enrich_stream.main()

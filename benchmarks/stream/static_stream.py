@@ -15,9 +15,9 @@ from pyspark.sql import functions as f
 
 from services.settings import settings
 from services.warehouse import login
-from spark_apps.enrich_stream import POLL_RECORDS
 from spark_apps.pipeline import POSITION, load_pipeline
 from spark_apps.session import create_session, kafka_options
+from spark_apps.stream import POLL_RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from spark_apps import bulk_load, enrich_stream, enrichment, landing
+from spark_apps import bulk_load, enrich_stream, enrichment, landing, stream
 from spark_apps.events import EventReader
 from spark_apps.semistream.joins.chybridjoin import CHybridJoin
 
@@ -96,5 +96,5 @@ class TimedEnricher(enrichment.Enricher):
 
 
 if __name__ == "__main__":
-    with patch.object(enrich_stream, "Enricher", TimedEnricher):
+    with patch.object(stream, "Enricher", TimedEnricher):
         enrich_stream.main()

@@ -18,6 +18,7 @@ from plugins.operators.spark import java_options
 from services.settings import ROOT
 from services.waiting import NotInTimeError, wait_until
 from services.warehouse import connect, login
+from spark_apps.checkpoint import has_open_batch
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare
@@ -128,6 +129,24 @@ class Application:
         assert self._process
         return self._process.wait(SECONDS)
 
+    def wait_for_pause(self) -> None:
+        """Wait until no batch is under way."""
+        topic = self.pipeline.source.topic
+        self.wait(lambda: "a batch is under way" if has_open_batch(self.checkpoint, topic) else None, "a pause")
+
+    def lose_newest_commit(self) -> None:
+        """Kill it between batches, and make its last one a batch that is not done, as far as the checkpoint tells."""
+        self.wait_for_pause()
+        self.kill()
+        commit = newest(self.checkpoint / "commits")
+        commit.unlink()
+        commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder of the newest source's checkpoint."""
+        return newest(self.running.state / "checkpoints" / self.pipeline.name)
+
     def driver(self) -> psutil.Process:
         """The process of our own program; Spark's is its parent."""
         found = self.processes("enrich_stream.py")
@@ -216,6 +235,11 @@ class Application:
         assert not self.ended, self.printed()[-3000:]
         landed, sent = self.landed(f"source = {self.source()}"), len(self.topic())
         return None if landed == sent else f"{landed} of {sent} events have landed"
+
+
+def newest(folder: Path) -> Path:
+    """Find the file or folder of the highest number."""
+    return max((path for path in folder.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
 
 
 def _words(process: psutil.Process) -> list[str]:

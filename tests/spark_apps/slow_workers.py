@@ -38,7 +38,7 @@ def slow_down() -> None:
     """Have a page take its time while the store is slow, and every event wait for one."""
     from spark_apps import joiner
     from spark_apps.semistream.relation.page_file import PageFile
-    from tests.spark_apps.flood import FEW_CACHED
+    from tests.spark_apps.shedding_stream import FEW_CACHED
 
     read = PageFile._read  # noqa: SLF001
 

@@ -13,7 +13,6 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from services.warehouse import connect, login
-from spark_apps.checkpoint import has_open_batch
 from spark_apps.control import request_stop
 from tests.spark_apps.application import SECONDS, Application, application_on
 from tests.topics import read_messages
@@ -290,8 +289,7 @@ def test_large_events_that_were_packed_small_end_it_once_and_land(application: A
         application.start()
     application.send(reading(remark="event before"))
     wait_for(1, "event before")
-    checkpoint = application.running.state / "checkpoints" / "readings" / str(application.source())
-    application.wait(lambda: "a batch is under way" if has_open_batch(checkpoint) else None, "a pause")
+    application.wait_for_pause()
     assert application.terminate() == 0
     count, large = 150, reading(remark="large events", padding="y" * MEGABYTES)
     producer = KafkaProducer(

@@ -37,7 +37,7 @@ def test_a_batch_that_was_planned_and_not_done_is_open(
     for folder, numbers in (("offsets", planned), ("commits", done)):
         (tmp_path / folder).mkdir()
         for number in numbers:
-            (tmp_path / folder / str(number)).touch()
+            (tmp_path / folder / str(number)).write_text('v1\n{}\n{"sales": {"0": 5}}')
             (tmp_path / folder / f".{number}.crc").touch()
             (tmp_path / folder / f"{number}9.kept").touch()
-    assert has_open_batch(tmp_path) is is_open
+    assert has_open_batch(tmp_path, "sales") is is_open

@@ -23,7 +23,7 @@ from spark_apps.shedding import Waiting
 from spark_apps.task_counts import Arrivals, TaskCounts, kind_of
 from spark_apps.topics import source_of
 from tests.spark_apps.application import SECONDS, Application, application_on, sale
-from tests.spark_apps.flood import FEW_CACHED, Stream
+from tests.spark_apps.shedding_stream import FEW_CACHED, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

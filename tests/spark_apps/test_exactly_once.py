@@ -23,12 +23,11 @@ from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
 from spark_apps.topics import Source, TopicError
 from tests.frozen import frozen
-from tests.spark_apps.application import KINDS, SECONDS, Application, application_on, sale
+from tests.spark_apps.application import KINDS, SECONDS, Application, application_on, newest, sale
 from tests.topics import read_enriched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from services.settings import Settings
     from spark_apps.task_counts import TaskCounts
@@ -155,7 +154,7 @@ def test_the_topic_is_made_again_while_the_application_runs(application: Applica
     application.send_sales(30)
     assert_each_event_landed_once(application)
     old, before, ends = application.source(), expected_rows(application), application.ends()
-    planned = len(list((checkpoint(application) / "offsets").iterdir()))
+    planned = len(list((application.checkpoint / "offsets").iterdir()))
     driver, family = application.driver(), application.processes("")
     for process in family:
         process.suspend()
@@ -166,7 +165,7 @@ def test_the_topic_is_made_again_while_the_application_runs(application: Applica
         if process != driver:
             process.resume()
     application.wait(
-        lambda: None if len(list((checkpoint(application) / "offsets").iterdir())) > planned else "not yet",
+        lambda: None if len(list((application.checkpoint / "offsets").iterdir())) > planned else "not yet",
         "Spark to plan a batch of the new topic's events for the old one",
     )
     driver.resume()
@@ -215,6 +214,7 @@ def test_a_worker_is_killed_while_it_works(application: Application) -> None:
         application.wait(lambda: None if len(loading_workers(application)) == 1 else "the other works", "one worker")
         loading_workers(application)[0].kill()
     assert_each_event_landed_once(application)
+    assert "enrich_stream: a Python worker has ended in the midst of its work" in application.printed()
 
 
 def test_all_workers_are_killed_while_they_work(application: Application) -> None:
@@ -228,17 +228,30 @@ def test_the_sink_is_done_but_the_commit_is_lost(application: Application) -> No
     """The newest commit of the checkpoint is removed: its batch is done again and changes nothing."""
     application.send_sales(10)
     application.wait_until_caught_up()
-    application.kill()
-    forget_newest_commit(application)
+    application.lose_newest_commit()
     application.start()
     application.send_sales(10)
+    assert_each_event_landed_once(application)
+
+
+def test_the_plan_of_a_batch_is_damaged(application: Application) -> None:
+    """As a power loss may leave it: a start says which file is to go, and without it that batch is planned again."""
+    application.send_sales(10)
+    application.wait_until_caught_up()
+    application.lose_newest_commit()
+    plan = newest(application.checkpoint / "offsets")
+    plan.write_text("")
+    with pytest.raises(AssertionError, match=rf"{plan} is damaged\. Remove that file: its batch is planned again\."):
+        application.start()
+    plan.unlink()
+    application.start()
     assert_each_event_landed_once(application)
 
 
 def test_the_checkpoint_is_gone_altogether(application: Application) -> None:
     """All of the topic is read again, and changes nothing."""
     application.kill()
-    shutil.rmtree(checkpoint(application))
+    shutil.rmtree(application.checkpoint)
     application.start()
     application.send_sales(10)
     assert_each_event_landed_once(application)
@@ -306,7 +319,7 @@ def test_a_warehouse_that_hangs_in_a_batch_holds_a_stop_up_for_seconds_only(appl
     """The batch is broken off, and done again when the application and the warehouse are back."""
     application.send_sales(10)
     application.wait_until_caught_up()
-    application.wait(lambda: "a batch is under way" if under_way(application) else None, "a pause")
+    application.wait_for_pause()
     with frozen(application.running, "mariadb", FROZEN_SECONDS):
         application.send_sales(10)
         application.wait(lambda: None if loading_workers(application) else "no task is at the warehouse", "a batch")
@@ -336,7 +349,7 @@ def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_kno
         cursor.execute("UPDATE made SET product_id = %s, product_key = %s, price_cents = 5", [NEW_PRODUCT] * 2)
         cursor.execute("INSERT INTO product SELECT * FROM made")
     publish(owner, master, build_ranking(owner, master), application.running.state / "snapshots" / "kills")
-    shutil.rmtree(checkpoint(application))
+    shutil.rmtree(application.checkpoint)
     application.start()
     application.send_sales(10)
     application.wait(
@@ -349,17 +362,17 @@ def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_kno
 
 def test_messages_of_the_enriched_topic_say_where_their_event_came_from(application: Application) -> None:
     """A batch that is done again repeats them; a consumer that drops positions that it has seen has each event once."""
+    source, bootstrap = application.source(), application.running.kafka_bootstrap
     application.send_sales(10)
     application.wait_until_caught_up()
-    application.kill()
-    forget_newest_commit(application)
+    application.lose_newest_commit()
+    _, before = read_enriched(bootstrap, "kills.enriched", source)
     application.start()
     application.send_sales(10)
     application.wait_until_caught_up()
     assert application.terminate() == 0  # so that every message is there
-    source = application.source()
-    seen, repeats = read_enriched(application.running.kafka_bootstrap, "kills.enriched", source)
-    assert repeats > 0
+    seen, repeats = read_enriched(bootstrap, "kills.enriched", source)
+    assert repeats > before
     events = {position: json.loads(value) for position, value in seen.items()}
     assert {
         position: (event["event_id"], str(event["product_key"]), str(event["quantity"]), str(event["price_cents"]))
@@ -372,23 +385,3 @@ def loading_workers(application: Application) -> list[psutil.Process]:
     port = application.running.mariadb_port
     at_warehouse = {each.pid for each in psutil.net_connections("tcp") if each.raddr and each.raddr.port == port}
     return [worker for worker in application.processes("pyspark.daemon") if worker.pid in at_warehouse]
-
-
-def forget_newest_commit(application: Application) -> None:
-    """Remove the newest commit of the checkpoint: its batch is not done, as far as Spark knows."""
-    commits = checkpoint(application) / "commits"
-    newest = max((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
-    newest.unlink()
-    (commits / f".{newest.name}.crc").unlink(missing_ok=True)
-
-
-def under_way(application: Application) -> bool:
-    """Tell whether a batch was begun and is not done."""
-    begun, done = (len(list((checkpoint(application) / kind).glob("[0-9]*"))) for kind in ("offsets", "commits"))
-    return begun > done
-
-
-def checkpoint(application: Application) -> Path:
-    """The folder of the newest source's checkpoint."""
-    folders = (application.running.state / "checkpoints" / "kills").iterdir()
-    return max(folders, key=lambda folder: int(folder.name))

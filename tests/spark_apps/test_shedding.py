@@ -7,6 +7,9 @@ whose reads take time.
 from __future__ import annotations
 
 import random
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,27 +18,32 @@ import pyarrow as pa
 import pytest
 
 from services.settings import settings
+from services.waiting import wait_until
 from services.warehouse import connect, login
 from spark_apps import joiner, shedding
 from spark_apps.bulk_load import loading
 from spark_apps.events import EventReader
+from spark_apps.landing import Landing
 from spark_apps.pipeline import load_pipeline
 from spark_apps.semistream.relation.page_file_writer import write_page_file
 from spark_apps.tables import create_tables
 from spark_apps.topics import create_topics, source_of
 from tests.spark_apps.application import PIPELINES, sale
-from tests.spark_apps.flood import FEW_CACHED, KINDS, PRODUCTS, SlowPageFile, Stream
+from tests.spark_apps.shedding_stream import FEW_CACHED, KINDS, PRODUCTS, SlowPageFile, Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from services.settings import Settings
+    from spark_apps.task_counts import TaskCounts
 
 pytestmark = pytest.mark.integration
 PAGE_ROWS = 10
 PAGE_SECONDS = 0.05
 PRELOADED = 2  # pages that a new join begins with, whatever time is left
 BUDGET = 0.3
+SECONDS = 60.0  # for what another thread does
 
 
 @pytest.fixture
@@ -150,13 +158,68 @@ def test_a_task_takes_events_back_from_between_those_of_another(stream: Stream) 
         stream.run(0, every_other)
     assert stream.waiting().segments == 2
     SlowPageFile.seconds = 0.0
-    one, reported = stream.task(0, range(0), "job")
+    one, reported = stream.task(0, (), "job")
     assert next(one)  # rows are loaded, nothing is committed
     other = stream.run(job="job")
     assert len(other.taken_segments) == 1
     for _ in one:
         pass
     stream.forget([*reported[0].taken_segments, *other.taken_segments])
+    stream.assert_accounted()
+    assert stream.positions("shed") == set()
+
+
+def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that was done again has shed its events into two files: no task ends in a deadlock."""
+    offsets = stream.arrive(0, 1000)
+    for _ in range(2):
+        joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+        stream.run(0, offsets)
+    assert stream.waiting().segments == 2
+    assert stream.waiting().events > len(stream.positions("shed"))
+    SlowPageFile.seconds = 0.0
+    land = Landing.land
+    with ThreadPoolExecutor(2) as aside, lock_waits() as waiting:
+        first = threading.current_thread()
+        other: list[Future[TaskCounts]] = []
+
+        def land_beside_the_other(landing: Landing, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+            if threading.current_thread() is first and not other:  # this task has taken its segment, the other may now
+                other.append(aside.submit(stream.run, 0, (), "job"))
+                wait_until(lambda: None if waiting() == 1 else "not yet", what="the other to wait", seconds=SECONDS)
+            return land(landing, rows)
+
+        monkeypatch.setattr(Landing, "land", land_beside_the_other)
+        counts = stream.run(job="job")
+        stream.forget([*counts.taken_segments, *other[0].result(SECONDS).taken_segments])
+    assert stream.waiting().segments == 0
+    stream.assert_accounted()
+    assert stream.positions("shed") == set()
+
+
+def test_two_attempts_at_the_same_events_leave_each_in_one_table(stream: Stream) -> None:
+    """One that was given up has shed what the other, which came later, enriches; neither has seen the other's rows."""
+    stream.run(0, stream.arrive(0, 1))
+    with (
+        ThreadPoolExecutor(2) as aside,
+        lock_waits() as waiting,
+        connect(login("owner")) as owner,
+        connect(login("reader")) as dirty,
+        owner.cursor() as lock,
+        dirty.cursor() as look,
+    ):
+        look.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+        lock.execute("SELECT * FROM progress WHERE pipeline = 'flooded' FOR UPDATE")
+        one = aside.submit(stream.run, 0, stream.arrive(0, 1000))
+        wait_until(lambda: None if waiting() == 1 else "not yet", what="one to wait for its end", seconds=SECONDS)
+        look.execute("SELECT kafka_offset FROM flooded_shed")
+        shed = [offset for (offset,) in look.fetchall()]
+        assert stream.positions("shed") == set()  # but not for others
+        SlowPageFile.seconds = 0.0
+        other = aside.submit(stream.run, 0, shed)
+        wait_until(lambda: None if waiting() == 2 else "not yet", what="the other, too", seconds=SECONDS)
+        owner.rollback()
+        assert one.result(SECONDS).shed == len(shed) == other.result(SECONDS).events > 0
     stream.assert_accounted()
     assert stream.positions("shed") == set()
 
@@ -302,3 +365,15 @@ def test_the_age_of_what_waits_is_its_oldest_events(stream: Stream) -> None:
     waiting = shedding.Waiting(1, 5, oldest_at=(datetime.now(UTC) - two_hours).replace(tzinfo=None))
     assert waiting.oldest_seconds == pytest.approx(two_hours.total_seconds(), abs=60)
     assert stream.waiting().oldest_seconds == 0.0
+
+
+@contextmanager
+def lock_waits() -> Iterator[Callable[[], int]]:
+    """Give what counts the transactions that wait for another one."""
+    with connect(login("root")) as connection, connection.cursor() as cursor:
+
+        def waiting() -> int:
+            cursor.execute("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'")
+            return int(cursor.fetchall()[0][0])
+
+        yield waiting

@@ -22,7 +22,7 @@ from spark_apps.semistream.relation.page_file import PageFile
 from tests.spark_apps.application import sale
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from spark_apps.pipeline import Pipeline
@@ -65,7 +65,7 @@ class Stream:
         return range(first, first + count)
 
     def task(
-        self, partition: int, offsets: range, job: str | None = None
+        self, partition: int, offsets: Sequence[int], job: str | None = None
     ) -> tuple[Iterator[pa.RecordBatch], list[TaskCounts]]:
         """Begin a task on events; it goes on as its messages are asked for."""
         reported: list[TaskCounts] = []
@@ -81,7 +81,7 @@ class Stream:
         )
         return enricher(iter([batch] if len(offsets) else [])), reported
 
-    def run(self, partition: int = 0, offsets: range = range(0), job: str | None = None) -> TaskCounts:
+    def run(self, partition: int = 0, offsets: Sequence[int] = (), job: str | None = None) -> TaskCounts:
         """Do a task to its end."""
         task, reported = self.task(partition, offsets, job)
         for batch in task:
