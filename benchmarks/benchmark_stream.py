@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
 import time
 from collections import defaultdict
@@ -39,8 +40,8 @@ from benchmarks.stream.setting import (
     write_pipeline,
 )  # fmt: skip
 from services.settings import ROOT
-from spark_apps.enrich_stream import MOST_EVENTS_A_BATCH
 from spark_apps.pipeline import LEAST_MEMORY_MB
+from spark_apps.stream import MOST_EVENTS_A_BATCH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,7 @@ OURS = ROOT / "spark_apps" / "enrich_stream.py"
 OTHERS = ROOT / "benchmarks" / "stream"
 WORKERS = 2
 WARM_UP = 0.25  # of the events
+LEAST_EVENTS = 2 * MOST_EVENTS_A_BATCH
 EARLIER = 10**9  # the number of the first event of those that frequencies are estimated from
 WARMING_EVENTS = 1_000_000  # before the latency is measured
 READY = "ready"  # a topic of events that are to be sent while latency is measured
@@ -172,6 +174,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="how often each contender runs (default: 3)")
     parser.add_argument("--products", type=int, default=2_000_000, help="rows of master data (default: 2000000)")
     asked = parser.parse_args()
+    if asked.events < LEAST_EVENTS:
+        parser.error(f"--events must be {LEAST_EVENTS} or more (two batches: the first warms up), got {asked.events}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # services end with this program, however it is ended
     memory_mb = max(asked.products * ROW_BYTES // 10 // WORKERS // 2**20, LEAST_MEMORY_MB)
     fetch_jdbc_driver()
     with own_services() as chosen:
