@@ -17,7 +17,7 @@ from services.warehouse import ANSWER_SECONDS, connect
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from services.warehouse import Login
+    from services.warehouse import Connection, Login
 
 
 LOCK_SECONDS = 2  # until the server sees that a connection has ended, our own that broke off for one
@@ -56,15 +56,11 @@ class Lease:
     def stop_requested(self) -> bool:
         """Tell whether an operator asked to stop; takes the lease again if the server was away."""
         try:
-            with self._connection.cursor() as cursor:
-                cursor.execute("SELECT stop_requested FROM pipeline_control WHERE pipeline = %s", (self._pipeline,))
-                (row,) = cursor.fetchall()
-            self._connection.commit()  # the next look is to see what is new by then
+            return _is_stop_requested(self._connection, self._pipeline)
         except (pymysql.OperationalError, pymysql.InterfaceError):  # it went away, or has been away since the last look
             with suppress(pymysql.OperationalError):  # still away: the next call tries again
                 self._acquire()
             return False
-        return bool(row[0])
 
     def _acquire(self) -> None:
         self._context = connect(self._loader, answer_seconds=ANSWER_SECONDS)
@@ -87,9 +83,15 @@ class Lease:
 
 
 def request_stop(loader: Login, pipeline: str) -> None:
-    """Ask the application to stop, at its next batch boundary unless that is far."""
+    """Ask the application to stop before its next batch; one that takes long is broken off."""
     with connect(loader) as connection, connection.cursor() as cursor:
         cursor.execute("UPDATE pipeline_control SET stop_requested = TRUE WHERE pipeline = %s", (pipeline,))
+
+
+def is_stop_requested(loader: Login, pipeline: str) -> bool:
+    """Tell whether an operator asked the application to stop."""
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection:
+        return _is_stop_requested(connection, pipeline)
 
 
 def is_running(loader: Login, pipeline: str) -> bool:
@@ -98,6 +100,14 @@ def is_running(loader: Login, pipeline: str) -> bool:
         cursor.execute("SELECT IS_USED_LOCK(%s)", (_lock_name(pipeline),))
         ((holder,),) = cursor.fetchall()
     return holder is not None
+
+
+def _is_stop_requested(connection: Connection, pipeline: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT stop_requested FROM pipeline_control WHERE pipeline = %s", (pipeline,))
+        ((requested,),) = cursor.fetchall()
+    connection.commit()  # the next look is to see what is new by then
+    return bool(requested)
 
 
 def _lock_name(pipeline: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from services.warehouse import ANSWER_SECONDS, connect, login
 from spark_apps import shedding
 from spark_apps.checkpoint import has_open_batch
+from spark_apps.control import is_stop_requested
 from spark_apps.enrichment import Enricher
 from spark_apps.master import snapshots
 from spark_apps.messages import SPARK_SCHEMA
@@ -90,6 +91,8 @@ class Stream:
 
     def write(self, counters: BatchCounters, batch: DataFrame, batch_id: int, *, takes_back: bool) -> None:
         """Enrich one batch, unless asked to stop."""
+        if is_stop_requested(login("loader", self.chosen), self.pipeline.name):
+            self.stop.set()
         if self.stop.is_set():
             raise StopAskedError("asked to stop before this batch, which is the next start's first")
         self.enrich(counters, batch, batch_id, takes_back=takes_back)
