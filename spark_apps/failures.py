@@ -21,7 +21,8 @@ _LASTING = {
     "ValueError", "ZeroDivisionError",
 }  # fmt: skip
 _RAISED = re.compile(r"^(?:Caused by: )?(?:\w+\.)*(\w+(?:Error|Exception)|Arrow\w+)(?:: (.+))?$", re.MULTILINE)
-
+# How Python shows an error of pymysql's: the server's number of it, and its text.
+_SERVER_SAYS = re.compile(r"""\((\d+), (['"])(.*)\2\)""")
 # How Spark tells, in the words of the network, that a worker is no longer there.
 _WORKER_GONE = re.compile(
     r"Python worker exited unexpectedly|java\.(?:io\.IO|net\.Socket)Exception: (?:Connection reset|Broken pipe)"
@@ -40,13 +41,18 @@ def reason(failure: Exception) -> str:
     Spark's text begins with what Spark was doing and has whole stack traces: what was raised first of all is last.
     """
     if isinstance(failure, pymysql.MySQLError):
-        first, last = (failure.args[0], failure.args[-1]) if failure.args else (0, "it broke off")
-        return f"the warehouse says: {last}. {_ADVICE.get(first, '')}".strip()
+        return _of_warehouse(*((failure.args[0], failure.args[-1]) if failure.args else (0, "")))
     if _WORKER_GONE.search(str(failure)):
         return "a Python worker has ended in the midst of its work: it was killed, or the machine had no memory left."
     raised = [line for _, line in _raised(failure)]
+    if raised and (said := _SERVER_SAYS.fullmatch(raised[-1])):
+        return _of_warehouse(int(said[1]), said[3])
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
     return next((line for line in (*raised[-1:], *lines)), type(failure).__name__)
+
+
+def _of_warehouse(number: int, text: str) -> str:
+    return f"the warehouse says: {text or 'it broke off'}. {_ADVICE.get(number, '')}".strip()
 
 
 def _raised(failure: Exception) -> list[tuple[str, str]]:

@@ -317,12 +317,7 @@ def test_a_second_application_refuses_and_the_first_one_stops_on_sigterm(applica
 
 def test_a_warehouse_that_hangs_in_a_batch_holds_a_stop_up_for_seconds_only(application: Application) -> None:
     """The batch is broken off, and done again when the application and the warehouse are back."""
-    application.send_sales(10)
-    application.wait_until_caught_up()
-    application.wait_for_pause()
-    with frozen(application.running, "mariadb", FROZEN_SECONDS):
-        application.send_sales(10)
-        application.wait(lambda: None if loading_workers(application) else "no task is at the warehouse", "a batch")
+    with half_done_batch(application), frozen(application.running, "mariadb", FROZEN_SECONDS):
         assert application.terminate() == 0
     said = application.printed()
     assert said.index("is broken off") < said.rindex("stopped as asked")

@@ -35,6 +35,11 @@ WORKER_GONE = "a Python worker has ended in the midst of its work: it was killed
             RuntimeError(SPARK.replace("spark_apps.topics.TopicError: topic", "AssertionError\n topic")),
             "AssertionError",
         ),
+        (
+            RuntimeError(f'{SPARK}pymysql.err.OperationalError: (2003, "Can\'t connect")\n\tat org'),
+            "the warehouse says: Can't connect. Start it, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
+        ),
+        (RuntimeError("pymysql.err.InterfaceError: (0, '')"), "the warehouse says: it broke off."),
         (RuntimeError(f"{SPARK}Caused by: java.io.IOException: Connection reset by peer\n"), WORKER_GONE),
         (RuntimeError("SparkException: Python worker exited unexpectedly (crashed). Consider"), WORKER_GONE),
         (
