@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from services.settings import SettingsError
 from spark_apps.metrics_page import CONTENT_TYPE
@@ -65,8 +66,8 @@ def _listen(chosen: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
             return False
 
         def do_GET(self) -> None:  # the name that http.server looks for
-            """Answer with the page."""
-            if self.path != PATH:
+            """Answer with the page, whatever a question mark and more behind it ask for."""
+            if urlsplit(self.path).path != PATH:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
             body = page().encode()
@@ -74,7 +75,10 @@ def _listen(chosen: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815  # the same
 
         def version_string(self) -> str:
             return "freshet"

@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from services.settings import settings
 from spark_apps.expressions import check_expression
 
-Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+Topic = Annotated[
+    str, Field(max_length=249, pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$")
+]  # Kafka's rule, but dots alone
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 # What both SQL and Arrow can compute: names, numbers, + - * / and brackets.
 Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
@@ -25,6 +27,7 @@ JoinName = Literal[
 LEAST_MEMORY_MB = 8
 MOST_FIELDS = 63  # a bit each, in 64
 LONGEST_NAME = 54  # a table's name has 64 characters, _unmatched included
+LONGEST_MASTER = 50  # the same with _change_update, a trigger
 BESIDE_KEYS = ("access_frequency", "change_id", "position", "weight")  # columns beside the key's in our own tables
 BESIDE_ROWS = "access_rank"  # the same beside all columns
 POSITION = ("source", "kafka_partition", "kafka_offset")  # the primary key of every table of a pipeline
@@ -49,7 +52,7 @@ class Source(_Section):
 class Master(_Section):
     """The table that events are enriched from: its key, which events name, and the columns that they get."""
 
-    table: Identifier
+    table: Annotated[Identifier, Field(max_length=LONGEST_MASTER)]
     key: Annotated[list[Identifier], Field(min_length=1)]
     columns: Annotated[list[Identifier], Field(min_length=1)]
     changed: Identifier

@@ -33,10 +33,12 @@ def address() -> Iterator[str]:
 
 
 def test_who_has_the_password_gets_the_page(address: str) -> None:
-    """As Prometheus asks for it; nothing else is there."""
-    answer = httpx.get(address + PATH, auth=(USER, PASSWORD))
-    assert (answer.status_code, answer.text) == (200, PAGE)
-    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    """As Prometheus asks for it, with parameters too, or what a probe wants to know of it; nothing else is there."""
+    for method, path, page in (("GET", PATH, PAGE), ("GET", f"{PATH}?name=x", PAGE), ("HEAD", PATH, "")):
+        answer = httpx.request(method, address + path, auth=(USER, PASSWORD))
+        assert (answer.status_code, answer.text) == (200, page)
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert answer.headers["Content-Length"] == str(len(PAGE))
     assert httpx.get(f"{address}/", auth=(USER, PASSWORD)).status_code == 404
 
 
