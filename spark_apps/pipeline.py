@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from services.settings import settings
 from spark_apps.expressions import check_expression
 
-Topic = Annotated[
-    str, Field(max_length=249, pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$")
-]  # Kafka's rule, but dots alone
+# Kafka's rule; dots alone are no name.
+Topic = Annotated[str, Field(max_length=249, pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 # What both SQL and Arrow can compute: names, numbers, + - * / and brackets.
 Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
