@@ -112,14 +112,13 @@ class BatchCounters:
 
         Nothing of this may stop the stream: a service that is away is asked again at the next look.
         """
-        self.lag = None
         try:
             with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection:
                 self.shed = waiting(connection, self.pipeline.name, self._schema)
                 self.lag = self._lag.behind(_next_offsets(connection, self.pipeline.name, source))
                 self._write(connection)
         except (pymysql.MySQLError, KafkaError):
-            return
+            self.lag = None
 
     def _write(self, connection: Connection) -> None:
         rows = list(self._rows)
