@@ -13,6 +13,16 @@ class CheckpointError(Exception):
     """A file of Spark's checkpoint is damaged; the message says which, and what to do."""
 
 
+def check_logs(checkpoint: Path) -> None:
+    """Raise CheckpointError if what says which query this is, or that a batch is done, is damaged."""
+    whole = f"Remove {checkpoint}: the topic is read again from its beginning, and no event lands twice."
+    if (checkpoint / "metadata").exists():
+        _check(checkpoint / "metadata", 0, whole)
+    done = _newest(checkpoint / "commits")
+    if done is not None:
+        _check(checkpoint / "commits" / str(done), 1, "Remove that file: its batch is done again, and changes nothing.")
+
+
 def next_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
     """Read where each partition's next batch begins: where the last one that was done ended."""
     done = _newest(checkpoint / "commits")
@@ -37,6 +47,14 @@ def _offsets(file: Path, topic: str, remedy: str) -> dict[int, int]:
         offsets = json.loads(file.read_text().splitlines()[-1])[topic]
         return {int(part): int(offset) for part, offset in offsets.items()}
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{file} is damaged. {remedy}") from error
+
+
+def _check(file: Path, line: int, remedy: str) -> None:
+    """Raise CheckpointError unless the line of that number, from 0 on, is JSON."""
+    try:
+        json.loads(file.read_text().splitlines()[line])
+    except (LookupError, OSError, ValueError) as error:
         raise CheckpointError(f"{file} is damaged. {remedy}") from error
 
 

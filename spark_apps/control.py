@@ -28,27 +28,36 @@ class AlreadyRunningError(Exception):
 
 
 class Lease:
-    """The right to work on a pipeline, held from `with` to its end."""
+    """The right to work on a pipeline, held from `with` to its end.
 
-    def __init__(self, loader: Login, pipeline: str) -> None:
+    Args:
+        loader: the account.
+        pipeline: which one.
+        goes_on: a request to stop that is there already is meant for whoever takes this lease, who goes on with what
+            another one began; otherwise it was for one that has ended, and is forgotten.
+    """
+
+    def __init__(self, loader: Login, pipeline: str, *, goes_on: bool = False) -> None:
         self._loader = loader
         self._pipeline = pipeline
+        self._goes_on = goes_on
         self._holder = 0  # the server's number of our connection that had the lock last
 
     def __enter__(self) -> Self:
         self._acquire()
         with self._connection.cursor() as cursor:
-            cursor.execute(
-                "INSERT INTO pipeline_control (pipeline) VALUES (%s) ON DUPLICATE KEY UPDATE stop_requested = FALSE",
-                (self._pipeline,),
-            )
+            cursor.execute("INSERT IGNORE INTO pipeline_control (pipeline) VALUES (%s)", (self._pipeline,))
         self._connection.commit()
+        if not self._goes_on:
+            self._forget_request()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         with suppress(pymysql.Error):  # the server lets go by itself, if only later
+            if kind is None:
+                self._forget_request()  # it is met
             with self._connection.cursor() as cursor:
                 cursor.execute("DO RELEASE_LOCK(%s)", (_lock_name(self._pipeline),))
             self._context.__exit__(kind, error, traceback)
@@ -61,6 +70,11 @@ class Lease:
             with suppress(pymysql.OperationalError):  # still away: the next call tries again
                 self._acquire()
             return False
+
+    def _forget_request(self) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute("UPDATE pipeline_control SET stop_requested = FALSE WHERE pipeline = %s", (self._pipeline,))
+        self._connection.commit()
 
     def _acquire(self) -> None:
         self._context = connect(self._loader, answer_seconds=ANSWER_SECONDS)
@@ -89,9 +103,13 @@ def request_stop(loader: Login, pipeline: str) -> None:
 
 
 def is_stop_requested(loader: Login, pipeline: str) -> bool:
-    """Tell whether an operator asked the application to stop."""
-    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection:
+    """Tell whether an operator asked the application to stop; a warehouse that does not answer tells of no request."""
+    with (
+        suppress(pymysql.OperationalError, pymysql.InterfaceError),
+        connect(loader, answer_seconds=ANSWER_SECONDS) as connection,
+    ):
         return _is_stop_requested(connection, pipeline)
+    return False
 
 
 def is_running(loader: Login, pipeline: str) -> bool:
@@ -105,9 +123,9 @@ def is_running(loader: Login, pipeline: str) -> bool:
 def _is_stop_requested(connection: Connection, pipeline: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT stop_requested FROM pipeline_control WHERE pipeline = %s", (pipeline,))
-        ((requested,),) = cursor.fetchall()
+        found = cursor.fetchall()
     connection.commit()  # the next look is to see what is new by then
-    return bool(requested)
+    return any(requested for (requested,) in found)
 
 
 def _lock_name(pipeline: str) -> str:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from spark_apps.stream import Stream
 
 ASKED_BY = "FRESHET_ASKED_BY"  # the process on whose behalf this runs; without it, nobody waits for the end
+GOES_ON = "FRESHET_GOES_ON"  # not empty: this start follows one that failed, and a request to stop holds for both
 LOOK_SECONDS = 1
 LONGEST_STOP_SECONDS = 20.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
@@ -80,7 +81,12 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     with snapshots.hold(chosen.state / "snapshots" / pipeline.name) as snapshot:
         check_join(pipeline, snapshot.path)
     counters = BatchCounters(chosen, pipeline)
-    with Lease(login("loader", chosen), pipeline.name) as lease, serve_metrics(chosen, lambda: page(counters)):
+    goes_on = bool(os.environ.get(GOES_ON))
+    with (
+        Lease(login("loader", chosen), pipeline.name, goes_on=goes_on) as lease,
+        serve_metrics(chosen, lambda: page(counters)),
+    ):
+        look(lease, stop)
         session = create_session(f"enrich_stream {pipeline.name}")
         ended = threading.Event()
         threading.Thread(target=break_off, args=(session, stop, ended), daemon=True).start()

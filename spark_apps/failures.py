@@ -7,6 +7,7 @@ import re
 import pymysql
 
 _ADVICE = {
+    1044: "Correct FRESHET_DATABASE.",
     1045: "Correct FRESHET_LOADER_PASSWORD.",
     1049: "The Dag prepare_warehouse makes it; or correct FRESHET_DATABASE.",
     1146: "The Dag prepare_warehouse makes tables.",
@@ -14,7 +15,7 @@ _ADVICE = {
 }
 # What the warehouse refuses, and mistakes of our own: trying again may help once, not for ever.
 _LASTING = {
-    "LoadError", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
+    "LoadError", "ChecksumException", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
     "ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError",
     "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "NotImplementedError", "OverflowError",
     "RecursionError", "TypeError", "TypingError", "UnboundLocalError", "UnicodeDecodeError", "UnicodeEncodeError",
@@ -42,7 +43,7 @@ def reason(failure: Exception) -> str:
     """
     if isinstance(failure, pymysql.MySQLError):
         return _of_warehouse(*((failure.args[0], failure.args[-1]) if failure.args else (0, "")))
-    if _WORKER_GONE.search(str(failure)):
+    if _WORKER_GONE.search(str(failure)) and not lasts(failure):
         return "a Python worker has ended in the midst of its work: it was killed, or the machine had no memory left."
     raised = [line for _, line in _raised(failure)]
     if raised and (said := _SERVER_SAYS.fullmatch(raised[-1])):

@@ -23,7 +23,7 @@ JoinName = Literal[
     "chybridjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin",
     "cmeshjoin", "meshjoin", "r_meshjoin", "ordered_meshjoin", "cinlj", "inlj",
 ]  # fmt: skip
-LEAST_MEMORY_MB = 8
+LEAST_MEMORY_MB, MOST_MEMORY_MB = 8, 2**20
 MOST_FIELDS = 63  # a bit each, in 64
 LONGEST_NAME = 54  # a table's name has 64 characters, _unmatched included
 LONGEST_MASTER = 50  # the same with _change_update, a trigger
@@ -37,7 +37,7 @@ class PipelineError(Exception):
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Source(_Section):
@@ -70,7 +70,7 @@ class Pipeline(_Section):
     """One pipeline's file."""
 
     name: Annotated[Identifier, Field(max_length=LONGEST_NAME)]
-    memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB)]
+    memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB, le=MOST_MEMORY_MB)]
     join: JoinName = "chybridjoin"
     batch_seconds: Annotated[float, Field(ge=0.1, le=3600)] | None = None
     source: Source
@@ -133,7 +133,7 @@ def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
         there = ", ".join(sorted(path.stem for path in file.parent.glob("*.toml")))
         raise PipelineError(f"pipeline {name!r}: there is no {shown}; there are: {there}")
     try:
-        pipeline = Pipeline.model_validate(tomllib.loads(file.read_text("utf-8")))
+        pipeline = Pipeline.model_validate(tomllib.loads(file.read_text("utf-8-sig")))
     except UnicodeDecodeError as error:
         raise PipelineError(f"{shown} must be UTF-8: {error}") from error
     except tomllib.TOMLDecodeError as error:

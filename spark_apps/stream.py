@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from services.warehouse import ANSWER_SECONDS, connect, login
 from spark_apps import shedding
-from spark_apps.checkpoint import has_open_batch
+from spark_apps.checkpoint import check_logs, has_open_batch
 from spark_apps.control import is_stop_requested
 from spark_apps.enrichment import Enricher
 from spark_apps.master import snapshots
@@ -142,5 +142,6 @@ def prepare(chosen: Settings, pipeline: Pipeline, stop: threading.Event) -> Stre
     marker = check_tables(loader, pipeline)
     source = source_of(chosen.kafka_bootstrap, pipeline.source.topic, loader)
     stream = Stream(chosen, pipeline, source, marker, stop)
+    check_logs(stream.checkpoint)
     check_nothing_lost(source, stream.checkpoint)
     return stream

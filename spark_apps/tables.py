@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pymysql
 from pyarrow import types as arrow_types
 
 from services.warehouse import ANSWER_SECONDS, connect
@@ -37,6 +38,16 @@ class TableError(Exception):
 
 def create_tables(owner: Login, pipeline: Pipeline) -> None:
     """Make the pipeline's tables that are missing, with the loader's rights on them, and the analysts' view anew."""
+    try:
+        _create_tables(owner, pipeline)
+    except pymysql.MySQLError as error:
+        raise TableError(
+            f"pipeline {pipeline.name!r}: the warehouse refuses its tables or its view: {error.args[-1]}. Correct "
+            "what that names: the pipeline's name, if it is a word of SQL or another table's name."
+        ) from error
+
+
+def _create_tables(owner: Login, pipeline: Pipeline) -> None:
     with connect(owner) as connection, connection.cursor() as cursor:
         for table, columns in _definitions(cursor, pipeline).items():
             body = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())

@@ -62,9 +62,11 @@ class SparkApplicationOperator(SparkSubmitOperator):
         )
         self._metered = metered
         self._killed = False
+        self._goes_on = False
 
     def execute(self, context: Context) -> None:
         """Run the application to its end."""
+        self._goes_on = context["ti"].try_number > 1
         super().execute(context)
         if self._killed:
             raise ApplicationKilledError(f"{self.name} was killed; what it had not finished is done by its next run.")
@@ -85,6 +87,7 @@ class SparkApplicationOperator(SparkSubmitOperator):
             "DATABASE": loader.database or "",
             "LOADER_PASSWORD": loader.password,
             "ASKED_BY": str(os.getpid()),  # were this process killed, the application would see it and stop
+            "GOES_ON": "1" if self._goes_on else "",
         }
         if self._metered:
             metrics = BaseHook.get_connection("metrics_default")

@@ -88,7 +88,10 @@ class RequestStopOperator(BaseOperator):
         """Set the flag that the application looks at."""
         loader = WarehouseHook("loader").login()
         if not is_running(loader, self.pipeline):
-            self.log.info("no application works on pipeline %r: nothing to stop", self.pipeline)
+            self.log.info(
+                "no application works on pipeline %r now; if Airflow is about to start one again, that ends at once",
+                self.pipeline,
+            )
         request_stop(loader, self.pipeline)
 
 

@@ -210,8 +210,9 @@ def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(applic
     try:
         before = application.landed()
         application.wait(lambda: None if application.landed() > before + 4000 else "not busy yet", "a busy stream")
-        request_stop(login("loader", application.running), "readings")
         commits = application.checkpoint / "commits"
+        application.wait(lambda: None if any(commits.glob("[0-9]*")) else "not yet", "a batch to be done")
+        request_stop(login("loader", application.running), "readings")
         done = float(newest(commits).name)
         assert application.wait_for_end() == 0
     finally:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_apps.checkpoint import CheckpointError, has_open_batch
+from spark_apps.checkpoint import CheckpointError, check_logs, has_open_batch
 from spark_apps.retention import check_nothing_lost
 from spark_apps.topics import Source
 
@@ -24,6 +24,25 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(CheckpointError, match=rf"offsets/7 is damaged. Remove {tmp_path}: ") as caught:
         check_nothing_lost(Source(1, "127.0.0.1:1", "sales", "id"), tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "v1\n", "v1\n{", "\0\0\0\0"])
+@pytest.mark.parametrize(("file", "remove"), [("commits/10", "that file: its batch"), ("metadata", "{}: the topic")])
+def test_a_damaged_log_is_one_line(tmp_path: Path, file: str, remove: str, text: str) -> None:
+    """It names what is to be removed; the files of batches before are not read."""
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "9").touch()
+    (tmp_path / "commits" / "10").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    (tmp_path / "metadata").write_text('{"id":"0"}')
+    check_logs(tmp_path)
+    (tmp_path / file).write_text(text)
+    with pytest.raises(CheckpointError, match=rf"{file} is damaged\. Remove {remove.format(tmp_path)}"):
+        check_logs(tmp_path)
+
+
+def test_a_checkpoint_that_is_not_there_is_not_damaged(tmp_path: Path) -> None:
+    """Before a first start."""
+    check_logs(tmp_path)
 
 
 @pytest.mark.parametrize(

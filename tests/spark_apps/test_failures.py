@@ -41,6 +41,12 @@ WORKER_GONE = "a Python worker has ended in the midst of its work: it was killed
         ),
         (RuntimeError("pymysql.err.InterfaceError: (0, '')"), "the warehouse says: it broke off."),
         (RuntimeError(f"{SPARK}Caused by: java.io.IOException: Connection reset by peer\n"), WORKER_GONE),
+        (
+            RuntimeError(
+                f"{SPARK}spark_apps.bulk_load.LoadError: x is wrong\n\tSuppressed: java.io.IOException: Broken pipe\n"
+            ),
+            "x is wrong",
+        ),
         (RuntimeError("SparkException: Python worker exited unexpectedly (crashed). Consider"), WORKER_GONE),
         (
             RuntimeError("ConnectionResetError: [Errno 104] Connection reset by peer"),
@@ -65,6 +71,7 @@ def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, li
         (RuntimeError(f"{SPARK}TypeError: 'NoneType' object is not callable\n\tat org.apache.spark"), True),
         (RuntimeError(f"{SPARK}AssertionError\n\tat org.apache.spark"), True),
         (RuntimeError(f"{SPARK}pyarrow.lib.ArrowInvalid: Float value 1.5 was truncated"), True),
+        (RuntimeError("org.apache.hadoop.fs.ChecksumException: Checksum error: file:/offsets/7"), True),
         (RuntimeError(SPARK), False),
         (RuntimeError(f"ValueError: early\n{SPARK}"), False),
         (RuntimeError("Caused by: org.apache.kafka.common.errors.TimeoutException: Timeout of 60000ms"), False),

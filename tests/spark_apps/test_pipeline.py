@@ -64,6 +64,8 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ('table = "product"', f'table = "{"x" * 51}"', r"master\.table: .*at most 50 characters"),
         ('topic = "sales.enriched"', 'topic = ".."', r"enriched\.topic: .* match pattern .*, got '\.\.'"),
         ('topic = "sales.enriched"', f'topic = "{"x" * 250}"', r"enriched\.topic: .*at most 249 characters"),
+        ("memory_mb = 64", 'memory_mb = "64"', r"memory_mb: .*valid integer, got '64'"),
+        ("memory_mb = 64", "memory_mb = 999999999", r"memory_mb: .*less than or equal to 1048576, got 999999999"),
         ('name = "changed"', 'name = "product"', r"must not be master\.table, got 'product'"),
         ('quantity = "uint32"', 'quantity = "uint32"\nsource = "int64"', r"must not be .*got \['source'\]"),
         ('key = ["product_id"]', 'key = ["weight"]', r"master\.key must not be of .*'position', .*got \['weight'\]"),
@@ -97,6 +99,13 @@ def test_a_wrong_field_is_named_with_its_rule_and_value(tmp_path: Path, old: str
     with pytest.raises(PipelineError, match=says) as caught:
         load_pipeline("changed", folder)
     assert "pipelines/changed.toml" in str(caught.value)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """As an editor leaves it that marks UTF-8."""
+    folder = written(tmp_path, SALES)
+    (folder / "changed.toml").write_text(SALES, "utf-8-sig")
+    assert load_pipeline("changed", folder).name == "changed"
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
