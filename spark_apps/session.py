@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+
     from services.settings import Settings
 
-STREAMING = "org.apache.spark.sql.execution.streaming"
+RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 ANSWER_MS = "10000"  # a query that is stopped waits for its last question to the broker: not for Kafka's whole minute
 
 
@@ -24,10 +26,15 @@ def create_session(name: str) -> SparkSession:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("WARN")
-    log4j = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # no other way
     # It warns of each batch that takes longer than the trigger's interval, several times a second for good.
-    log4j.core.config.Configurator.setLevel(f"{STREAMING}.runtime.ProcessingTimeExecutor", log4j.Level.ERROR)
+    log_from("ERROR", session.sparkContext, "ProcessingTimeExecutor")
     return session
+
+
+def log_from(level: str, context: SparkContext, who: str) -> None:
+    """Have one of the classes by which Spark runs a query log nothing below a level; OFF is above all."""
+    log4j = context._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # no other way
+    log4j.core.config.Configurator.setLevel(f"{RUNTIME}.{who}", log4j.Level.toLevel(level))
 
 
 def kafka_options(chosen: Settings, topic: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from spark_apps.enrichment import Enricher
 from spark_apps.master import snapshots
 from spark_apps.messages import SPARK_SCHEMA
 from spark_apps.retention import check_nothing_lost
-from spark_apps.session import kafka_options
+from spark_apps.session import kafka_options, log_from
 from spark_apps.tables import check_tables
 from spark_apps.topics import source_of
 
@@ -94,6 +94,8 @@ class Stream:
         if is_stop_requested(login("loader", self.chosen), self.pipeline.name):
             self.stop.set()
         if self.stop.is_set():
+            # Spark would log the end of its query as a failure, with a stack trace.
+            log_from("OFF", batch.sparkSession.sparkContext, "MicroBatchExecution")
             raise StopAskedError("asked to stop before this batch, which is the next start's first")
         self.enrich(counters, batch, batch_id, takes_back=takes_back)
 

@@ -14,7 +14,7 @@ from services.demo import missing_dag, tell
 from services.settings import SECRET_NAMES
 from services.waiting import wait_until
 from services.warehouse import login
-from spark_apps.control import is_running
+from spark_apps.control import is_running, request_stop
 from spark_apps.enrich_stream import ASKED_BY
 from spark_apps.master.snapshots import current
 
@@ -136,3 +136,19 @@ def test_an_application_that_is_ended_from_airflows_page_is_no_success(
     wait(lambda: "it runs" if processes(prepared, "enrich_stream.py") else None, "the application to end")
     run = airflow.run("enrich_stream", stream)
     assert (run.state, run.tasks["enrich"]) == ("failed", "failed")
+
+
+def test_a_stop_that_comes_while_airflow_waits_to_try_again_ends_the_run(
+    prepared: Settings, airflow: AirflowApi
+) -> None:
+    """As one that is asked for just after a failure: the next try sees it, and ends well."""
+    loader, run_id = login("loader", prepared), airflow.trigger("enrich_stream")
+    wait(lambda: None if is_running(loader, "sales") else "not yet", "the application to start")
+    for each in processes(prepared, "enrich_stream.py"):
+        each.kill()
+    wait(lambda: "it runs" if is_running(loader, "sales") else None, "the application to end")
+    request_stop(loader, "sales")
+    wait(lambda: airflow.run("enrich_stream", run_id).unfinished(), "the run to end")
+    run = airflow.run("enrich_stream", run_id)
+    assert run.state == "success"
+    assert airflow.task(run, "enrich")["try_number"] == 2
