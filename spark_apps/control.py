@@ -49,15 +49,13 @@ class Lease:
             cursor.execute("INSERT IGNORE INTO pipeline_control (pipeline) VALUES (%s)", (self._pipeline,))
         self._connection.commit()
         if not self._goes_on:
-            self._forget_request()
+            self.forget_request()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         with suppress(pymysql.Error):  # the server lets go by itself, if only later
-            if kind is None:
-                self._forget_request()  # it is met
             with self._connection.cursor() as cursor:
                 cursor.execute("DO RELEASE_LOCK(%s)", (_lock_name(self._pipeline),))
             self._context.__exit__(kind, error, traceback)
@@ -71,7 +69,8 @@ class Lease:
                 self._acquire()
             return False
 
-    def _forget_request(self) -> None:
+    def forget_request(self) -> None:
+        """Forget that an operator asked to stop: the request was for one that has ended, or is met."""
         with self._connection.cursor() as cursor:
             cursor.execute("UPDATE pipeline_control SET stop_requested = FALSE WHERE pipeline = %s", (self._pipeline,))
         self._connection.commit()

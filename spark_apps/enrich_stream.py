@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psutil
@@ -117,6 +118,9 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         ended.set()
         counters.look(stream.source.number)  # the last batch's row
+        if not is_orphan():  # whose task Airflow starts again: a request is for that start, too
+            with suppress(pymysql.Error):
+                lease.forget_request()
         session.stop()
 
 

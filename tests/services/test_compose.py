@@ -22,7 +22,7 @@ from services import airflow, health, kafka, mariadb, stack
 from services.accounts import GRANTS
 from services.settings import PREFIX, ROOT, SECRET_NAMES, Settings, SettingsError, read_settings
 from services.warehouse import login
-from spark_apps.enrich_stream import ASKED_BY
+from spark_apps.enrich_stream import ASKED_BY, GOES_ON
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -227,7 +227,7 @@ def test_every_setting_is_set_for_somebody_or_fine_as_it_is() -> None:
 
 def test_every_variable_that_the_code_reads_is_a_setting() -> None:
     """But for what one process of ours tells another, and the interpreter that the installer is to use."""
-    told = {stack.MARK, ASKED_BY, "FRESHET_RUN", "FRESHET_PYTHON"}
+    told = {stack.MARK, ASKED_BY, GOES_ON, "FRESHET_RUN", "FRESHET_PYTHON"}
     files = [
         file
         for name in ("services", "spark_apps", "plugins", "dags", "quality")

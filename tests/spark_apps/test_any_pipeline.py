@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from services.warehouse import connect, login
-from spark_apps.control import request_stop
+from spark_apps.control import is_stop_requested, request_stop
 from tests.spark_apps.application import SECONDS, Application, application_on, newest
 from tests.topics import read_messages
 
@@ -220,6 +220,7 @@ def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(applic
         sender.join(SECONDS)
     assert "stopped as asked" in application.printed()
     assert "broken off" not in application.printed()
+    assert not is_stop_requested(login("loader", application.running), "readings")  # it is met
     assert "StopAskedError" not in application.printed()  # nor a stack trace of it: it is no failure
     assert float(newest(commits).name) <= done + 1
     assert application.landed() < len(application.topic())
