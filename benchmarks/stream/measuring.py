@@ -97,17 +97,13 @@ def rollup(pid: int) -> dict[str, int]:
 def processor_seconds(chosen: Settings, program: Program) -> dict[str, float]:
     """Return processor seconds so far, by part of the system."""
     spent = dict.fromkeys(("Spark's JVM", "Python workers", "MariaDB", "Kafka"), 0.0)
-    for process in program.family():
-        if process.name() == "java":
-            spent["Spark's JVM"] += _seconds(process)
-    for worker in program.workers():
-        spent["Python workers"] += _seconds(worker)
-    for process in services_of(chosen):
-        line = process.cmdline()
-        if "kafka.Kafka" in line:
-            spent["Kafka"] += _seconds(process)
-        elif line and Path(line[0]).name == "mariadbd":
-            spent["MariaDB"] += _seconds(process)
+    workers = program.workers()
+    for process in [*program.family(), *services_of(chosen)]:
+        with suppress(psutil.NoSuchProcess):  # one that has ended while it was looked at: no part of the system
+            part = "Python workers" if process in workers else _part_of(process.cmdline())
+            if part in spent:
+                times = process.cpu_times()
+                spent[part] += times.user + times.system
     return spent
 
 
@@ -118,8 +114,9 @@ def services_of(chosen: Settings) -> list[psutil.Process]:
     return children
 
 
-def _seconds(process: psutil.Process) -> float:
-    with suppress(psutil.NoSuchProcess):
-        times = process.cpu_times()
-        return float(times.user + times.system)
-    return 0.0
+def _part_of(command: list[str]) -> str:
+    """Say which part of the system a command line is of, if of any."""
+    if "kafka.Kafka" in command:
+        return "Kafka"
+    program = Path(command[0]).name if command else ""
+    return {"java": "Spark's JVM", "mariadbd": "MariaDB"}.get(program, "")

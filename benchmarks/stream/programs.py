@@ -70,7 +70,9 @@ class Program:
 
     def workers(self) -> list[psutil.Process]:
         """Spark's Python workers, without the daemon that they are forked from."""
-        return [worker for daemon in self._daemons() for worker in daemon.children()]
+        with suppress(psutil.NoSuchProcess):
+            return [worker for daemon in self._daemons() for worker in daemon.children()]
+        return []
 
     def _daemons(self) -> list[psutil.Process]:
         return [process for process in self.family() if "pyspark.daemon" in _command_line(process)]
@@ -79,8 +81,9 @@ class Program:
         """Ask the driver program to end, and end what is left."""
         family = self.family()
         for process in family:
-            if self._script.name in _command_line(process) and process.name().startswith("python"):
-                process.terminate()
+            with suppress(psutil.NoSuchProcess):
+                if self._script.name in _command_line(process) and process.name().startswith("python"):
+                    process.terminate()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(END_SECONDS)
         for process in family:
