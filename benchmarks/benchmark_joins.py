@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from semistream.joins import CHybridJoin, HybridJoin, SemiStreamJoin
+from semistream.memory_split import Shares
+from semistream.relation import PageFile, write_page_file
 
 from benchmarks.benchmark_papers import ROW_BYTES, Setting, stream
-from spark_apps.semistream.joins import CHybridJoin, HybridJoin, SemiStreamJoin
-from spark_apps.semistream.memory_split import Shares
-from spark_apps.semistream.relation import PageFile, write_page_file
 
 ROWS = 2_000_000
 PAGE_ROWS = 32_000

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
+from semistream.joins import CHybridJoin, HybridJoin, SemiStreamJoin, XHybridJoin
+from semistream.modelled_disk import SSD
+from semistream.relation import Counters, MemoryRelation
 
 from generator.settings import StreamSettings
 from generator.values import draw_ranks, keys_of_ranks
 from spark_apps.master.frequency import Estimate, merge
-from spark_apps.semistream.joins import CHybridJoin, HybridJoin, SemiStreamJoin, XHybridJoin
-from spark_apps.semistream.modelled_disk import SSD
-from spark_apps.semistream.relation import Counters, MemoryRelation
 
 ROWS = 500_000
 ROW_BYTES = 120

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-
-from spark_apps.semistream.joins import (
+from semistream.joins import (
     CachedIndexNestedLoopJoin,
     CHybridJoin,
     CMeshJoin,
@@ -25,12 +24,12 @@ from spark_apps.semistream.joins import (
     SemiStreamJoin,
     XHybridJoin,
 )
-from spark_apps.semistream.load_shedder import LOOKUP_POSITION, LoadShedder, UpfrontShedder
-from spark_apps.semistream.memory_split import Shares
-from spark_apps.semistream.modelled_disk import DISK_7200_RPM
-from spark_apps.semistream.page_choice import OldestFirst
-from spark_apps.semistream.relation import MemoryRelation
-from spark_apps.semistream.shed_store import ShedStore
+from semistream.load_shedder import LOOKUP_POSITION, LoadShedder, UpfrontShedder
+from semistream.memory_split import Shares
+from semistream.modelled_disk import DISK_7200_RPM
+from semistream.page_choice import OldestFirst
+from semistream.relation import MemoryRelation
+from semistream.shed_store import ShedStore
 
 LOOK_UP = 0.5e-6  # c_H, seconds: a few memory accesses and some objects on a Pentium IV
 TUPLE = 1e-6  # c_S + c_A + c_E + c_O, seconds

@@ -16,23 +16,24 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
+from semistream.warm_up import warm_up
+
 from benchmarks.stream.own_services import own_services
 from benchmarks.stream.programs import Program
 from benchmarks.stream.setting import ESTIMATE, fill_topic
-from services.settings import ROOT, settings
-from services.warehouse import connect, login
+from foundation.connections import connect, login
+from foundation.settings import ROOT, settings
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import write_pages
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import Names, prepare
-from spark_apps.pipeline import load_pipeline
-from spark_apps.semistream.warm_up import warm_up
+from spark_apps.pipeline.definition import load_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spark_apps.master.ranking import Ranking
-    from spark_apps.pipeline import Pipeline
+    from spark_apps.pipeline.definition import Pipeline
 
 SIZES = (2_000_000, 10_000_000)
 EVENTS = 4_000_000
@@ -132,7 +133,7 @@ def check(ranking: Ranking) -> None:
 
 def snapshot(ranking: Ranking) -> None:
     """The last step, but for the change of hands."""
-    write_pages(login("owner"), pipeline().master, ranking, settings().state / "snapshots" / "measured")
+    write_pages(login("owner"), pipeline().master, ranking, settings().folders.snapshots("measured"))
 
 
 if __name__ == "__main__":

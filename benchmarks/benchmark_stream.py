@@ -39,15 +39,15 @@ from benchmarks.stream.setting import (
     publish_in_order,
     write_pipeline,
 )  # fmt: skip
-from services.settings import ROOT
-from spark_apps.pipeline import LEAST_MEMORY_MB
-from spark_apps.stream import MOST_EVENTS_A_BATCH
+from foundation.settings import ROOT
+from spark_apps.pipeline.definition import LEAST_MEMORY_MB
+from spark_apps.running.query import MOST_EVENTS_A_BATCH
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from services.settings import Settings
-    from spark_apps.pipeline import Pipeline
+    from foundation.settings import Settings
+    from spark_apps.pipeline.definition import Pipeline
 
 OURS = ROOT / "spark_apps" / "enrich_stream.py"
 OTHERS = ROOT / "benchmarks" / "stream"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import great_expectations as gx
 from sqlalchemy import URL
 
-from services.settings import ROOT
-from services.warehouse import connect
+from foundation.connections import connect
+from foundation.settings import ROOT
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
 
-    from services.warehouse import Login
+    from foundation.connections import Login
 
 Expectation = dict[str, Any]  # type and kwargs, as Great Expectations names them
 NEWEST = 100_000  # rows of a partition that a check looks at

@@ -8,10 +8,10 @@ from quality.check import SUITES, check_table, read_suite
 from spark_apps.master.tables import Names
 
 if TYPE_CHECKING:
+    from foundation.connections import Login
     from quality.check import Expectation, Outcome
-    from services.warehouse import Login
     from spark_apps.master.ranking import Ranking
-    from spark_apps.pipeline import Master
+    from spark_apps.pipeline.definition import Master
 
 
 def check_ranking(checker: Login, master: Master, ranking: Ranking, least_rows: int) -> Outcome:

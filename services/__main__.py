@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import httpx
 import pymysql
 
+from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, SettingsError, settings, state_folder
 from services import health, mariadb, stack
 from services.airflow import ADMIN
 from services.demo import demo as tell_story
 from services.preflight import Unfit
-from services.settings import PREFIX, ROOT, SECRET_NAMES, Settings, SettingsError, settings, state_folder
 from services.topic import follow
 from services.waiting import NotInTimeError
 

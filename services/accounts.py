@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.warehouse import connect, login
+from foundation.connections import connect, login
 
 if TYPE_CHECKING:
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 GRANTS = {
     "owner": "ALL PRIVILEGES ON `{database}`.* TO %s@'%%' WITH GRANT OPTION",
@@ -32,6 +32,6 @@ def create_accounts(chosen: Settings) -> None:
 
 
 if __name__ == "__main__":
-    from services.settings import settings
+    from foundation.settings import settings
 
     create_accounts(settings())

@@ -7,8 +7,9 @@ import os
 import sys
 from pathlib import Path
 
+from foundation import spark_launch
+from foundation.settings import ROOT, Settings, settings
 from services.secrets_file import write_private
-from services.settings import ROOT, Settings, settings
 
 ADMIN = "admin"
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
@@ -69,16 +70,14 @@ def environment(chosen: Settings, component: str = "") -> dict[str, str]:
         options["API_AUTH__JWT_SECRET"] = chosen.secret("airflow_jwt_secret")
     airflow = {f"AIRFLOW__{name}": str(value) for name, value in options.items()}
     for_tasks = connections(chosen) if component == "scheduler" else {}  # the LocalExecutor runs them there
-    spark_and_workers = {
+    for_programs = {
+        **spark_launch.environment(driver_host=chosen.spark_driver_host),
         "AIRFLOW_HOME": str(home),
         "FRESHET_STATE": str(chosen.state),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
-        "SPARK_LOCAL_IP": chosen.spark_driver_host,
         "GX_ANALYTICS_ENABLED": "False",
     }
-    return {**os.environ, **airflow, **for_tasks, **spark_and_workers}
+    return {**os.environ, **airflow, **for_tasks, **for_programs}
 
 
 def connections(chosen: Settings) -> dict[str, str]:

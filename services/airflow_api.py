@@ -10,7 +10,7 @@ import httpx
 from services.airflow import ADMIN
 
 if TYPE_CHECKING:
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 TIMEOUT_SECONDS = 30
 FINISHED = ("success", "failed")

@@ -7,17 +7,17 @@ from uuid import uuid4
 
 import httpx
 
+from foundation.connections import connect, login
 from services import stack
 from services.airflow import ADMIN
 from services.airflow_api import AirflowApi
 from services.preflight import Unfit
 from services.waiting import wait_until
-from services.warehouse import connect, login
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 DAG = "demo"
 DAG_SECONDS = 60.0

@@ -18,13 +18,13 @@ import pymysql
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
-from services.settings import SettingsError, settings
-from services.warehouse import connect, login
+from foundation.connections import connect, login
+from foundation.settings import SettingsError, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 TIMEOUT_SECONDS = 5
 AIRFLOW_COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")

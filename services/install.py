@@ -20,6 +20,9 @@ from pathlib import Path
 from preflight import Unfit, check_disk, check_java, check_maven, check_writable, find_python
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from foundation import spark_launch  # noqa: E402  # found only now: this runs before anything is installed
+
 HOME = ROOT / ".freshet"
 POM = ROOT / "services" / "pom.xml"
 CLASS_ARCHIVE = ROOT / "spark_apps" / "class_archive.py"
@@ -50,7 +53,8 @@ def main() -> None:
 def parts() -> list:  # type: ignore[type-arg]  # old Pythons take no argument here
     """Return what is to be there: each part's name, the content of the file that pins it, and how to install it."""
     pom = POM.read_bytes()
-    listed = [("python", (ROOT / "uv.lock").read_bytes(), install_python)]
+    packages = (ROOT / "uv.lock").read_bytes() + (ROOT / "semistream" / "pyproject.toml").read_bytes()
+    listed = [("python", packages, install_python)]
     listed += [(profile, pom, partial(copy_jars, profile)) for profile in ("kafka", "spark")]
     if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
         listed.append(("mariadb", pom, install_mariadb))
@@ -100,10 +104,10 @@ def archive_classes() -> None:
 
     One that cannot use the archive, an other Java's for instance, does without.
     """
-    archive = HOME / "jars" / "spark.jsa"
-    options = f'-XX:TieredStopAtLevel=1 "-XX:ArchiveClassesAtExit={archive}"'
-    environment = dict(os.environ, SPARK_SUBMIT_OPTS=options, SPARK_LOCAL_IP="127.0.0.1")
-    environment["PYSPARK_PYTHON"] = str(HOME / "venv" / "bin" / "python")
+    archive = spark_launch.class_archive(HOME / "jars")
+    options = f'{spark_launch.QUICK_START} "-XX:ArchiveClassesAtExit={archive}"'
+    launching = spark_launch.environment(str(HOME / "venv" / "bin" / "python"))
+    environment = dict(os.environ, SPARK_SUBMIT_OPTS=options, **launching)
     submit = [str(HOME / "venv" / "bin" / "spark-submit"), "--master", "local[1]"]
     try:
         _run("class archive of Spark", [*submit, str(CLASS_ARCHIVE)], environment)
@@ -113,7 +117,7 @@ def archive_classes() -> None:
 
 def forget_kernels() -> None:
     """Have kernels compiled anew when one has changed: numba sees that of its own file, and of none that it calls."""
-    files = sorted(path for folder in ("generator", "spark_apps") for path in (ROOT / folder).rglob("*"))
+    files = sorted(path for folder in ("generator", "semistream", "spark_apps") for path in (ROOT / folder).rglob("*"))
     sources = [path.read_bytes() for path in files if path.suffix == ".py"]
     kernels = b"".join(source for source in sources if any(mark in source for mark in KERNEL_MARKS))
     if not _is_current("kernels", kernels):

@@ -8,7 +8,7 @@ import subprocess
 import uuid
 from typing import TYPE_CHECKING
 
-from services.settings import Settings, settings
+from foundation.settings import Settings, settings
 
 if TYPE_CHECKING:
     from pathlib import Path

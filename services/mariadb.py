@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from services.settings import ROOT, Settings, SettingsError, settings
+from foundation.settings import ROOT, Settings, SettingsError, settings
 
 # Runs before the server has ever listened: nobody can meet an account without a password. The password comes by
 # standard input, so no process list shows it.

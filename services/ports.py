@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from foundation.settings import PREFIX
 from services.preflight import Unfit
-from services.settings import PREFIX
 
 if TYPE_CHECKING:
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 PORTS = ("kafka_port", "kafka_controller_port", "mariadb_port", "airflow_port", "metrics_port")
 FIRST, LAST = 1024, 65_535

@@ -8,7 +8,7 @@ import secrets
 import stat
 from typing import TYPE_CHECKING
 
-from services.settings import PREFIX, SECRET_NAMES, SettingsError, unusable
+from foundation.settings import PREFIX, SECRET_NAMES, SettingsError, unusable
 
 if TYPE_CHECKING:
     from pathlib import Path

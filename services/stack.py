@@ -17,12 +17,12 @@ from xmlrpc.client import ServerProxy
 import psutil
 from supervisor.xmlrpc import SupervisorTransport
 
+from foundation.settings import ROOT, Settings, read_settings, state_folder
 from services import health, mariadb
 from services.accounts import create_accounts
 from services.ports import check_ports
 from services.preflight import Unfit, check_socket_path
 from services.secrets_file import ensure_secrets
-from services.settings import ROOT, Settings, read_settings, state_folder
 from services.started_with import check_same, forget, remember
 from services.waiting import wait_until
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from foundation.settings import PREFIX, STARTED_WITH
 from services.ports import PORTS
 from services.preflight import Unfit
-from services.settings import PREFIX, STARTED_WITH
 
 if TYPE_CHECKING:
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 NAMES = (*PORTS, "mariadbd", "database")
 

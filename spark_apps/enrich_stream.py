@@ -19,30 +19,30 @@ import pymysql
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from services.settings import SettingsError, settings
-from services.warehouse import login
-from spark_apps.batch_counters import BatchCounters
-from spark_apps.checkpoint import CheckpointError, has_open_batch
-from spark_apps.control import AlreadyRunningError, Lease
-from spark_apps.failures import lasts, reason
-from spark_apps.joiner import JoinError, check_join
+from foundation.connections import login
+from foundation.settings import SettingsError, settings
+from spark_apps.enriching.worker_join import JoinError, check_join
 from spark_apps.master import snapshots
-from spark_apps.metrics_page import page
-from spark_apps.metrics_server import serve_metrics
-from spark_apps.pipeline import PipelineError, load_pipeline
-from spark_apps.retention import LostEventsError
-from spark_apps.session import create_session
-from spark_apps.stream import prepare
-from spark_apps.tables import TableError
-from spark_apps.topics import TopicError
+from spark_apps.pipeline.definition import PipelineError, load_pipeline
+from spark_apps.pipeline.tables import TableError
+from spark_apps.pipeline.topics import TopicError
+from spark_apps.running.checkpoint import CheckpointError, has_open_batch
+from spark_apps.running.failures import lasts, reason
+from spark_apps.running.lease import AlreadyRunningError, Lease
+from spark_apps.running.query import prepare
+from spark_apps.running.retention import LostEventsError
+from spark_apps.running.session import create_session
+from spark_apps.watching.batch_counters import BatchCounters
+from spark_apps.watching.metrics_page import page
+from spark_apps.watching.metrics_server import serve_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from services.settings import Settings
-    from spark_apps.pipeline import Pipeline
-    from spark_apps.stream import Stream
+    from foundation.settings import Settings
+    from spark_apps.pipeline.definition import Pipeline
+    from spark_apps.running.query import Stream
 
 ASKED_BY = "FRESHET_ASKED_BY"  # the process on whose behalf this runs; without it, nobody waits for the end
 GOES_ON = "FRESHET_GOES_ON"  # not empty: this start follows one that failed, and a request to stop holds for both
@@ -79,7 +79,7 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     stream = prepare(chosen, pipeline, stop)  # what cannot work at all is said before Spark starts
-    with snapshots.hold(chosen.state / "snapshots" / pipeline.name) as snapshot:
+    with snapshots.hold(chosen.folders.snapshots(pipeline.name)) as snapshot:
         check_join(pipeline, snapshot.path)
     counters = BatchCounters(chosen, pipeline)
     goes_on = bool(os.environ.get(GOES_ON))

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
-from services.settings import settings
-from services.warehouse import login
+from foundation.connections import login
+from foundation.settings import settings
 from spark_apps.master.frequency import WEIGHT, Estimate, load_estimate, merge, store_estimate
-from spark_apps.pipeline import PipelineError, load_pipeline
-from spark_apps.session import create_session, kafka_options
+from spark_apps.pipeline.definition import PipelineError, load_pipeline
+from spark_apps.running.session import create_session, kafka_options
 
 if TYPE_CHECKING:
-    from services.settings import Settings
-    from spark_apps.pipeline import Pipeline
+    from foundation.settings import Settings
+    from spark_apps.pipeline.definition import Pipeline
 
 MINUTE = 60_000
 COUNTED_AS = {"int64": "BIGINT", "uint32": "BIGINT", "string": "STRING", "uuid": "STRING"}

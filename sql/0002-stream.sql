@@ -1,4 +1,4 @@
--- What all pipelines share. A pipeline's own tables are made from its file (spark_apps/tables.py).
+-- What all pipelines share. A pipeline's own tables are made from its file (spark_apps/pipeline/tables.py).
 
 CREATE TABLE IF NOT EXISTS source (
     source   SMALLINT UNSIGNED NOT NULL AUTO_INCREMENT COMMENT 'one incarnation of a topic',

@@ -1,5 +1,5 @@
 -- How an operator asks a pipeline's application to stop between two batches. Whether it runs at all is told by the
--- lock that it holds (spark_apps/control.py), which the server lets go when the application dies.
+-- lock that it holds (spark_apps/running/lease.py), which the server lets go when the application dies.
 CREATE TABLE IF NOT EXISTS pipeline_control (
     pipeline       VARCHAR(64)  NOT NULL,
     stop_requested BOOLEAN      NOT NULL DEFAULT FALSE,

@@ -1,5 +1,5 @@
 -- Files of the shed store: events whose batch had no time for them. Which events they are is in `<pipeline>_shed`, which
--- accounting counts; here is what is needed to take them back (spark_apps/shedding.py).
+-- accounting counts; here is what is needed to take them back (spark_apps/enriching/shedding.py).
 CREATE TABLE IF NOT EXISTS shed_segment (
     segment   BIGINT UNSIGNED   NOT NULL AUTO_INCREMENT,
     pipeline  VARCHAR(64)       NOT NULL,

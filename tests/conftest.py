@@ -13,16 +13,16 @@ import hypothesis
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
+from foundation.connections import login
+from foundation.settings import PREFIX, ROOT, settings
 from services import stack
 from services.airflow_api import AirflowApi
-from services.migrations import migrate
 from services.ports import PORTS, free_ports
-from services.settings import PREFIX, ROOT, settings
-from services.warehouse import login
 from spark_apps.master.catalogue import load_catalogue
-from spark_apps.pipeline import load_pipeline
-from spark_apps.tables import create_tables
-from spark_apps.topics import create_topics
+from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.tables import create_tables
+from spark_apps.pipeline.topics import create_topics
+from spark_apps.warehouse.migrations import migrate
 
 # The same examples in every run, however busy the machine is.
 hypothesis.settings.register_profile(
@@ -37,7 +37,7 @@ set_hypothesis_home_dir(ROOT / ".freshet" / "cache" / "hypothesis")
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from services import stack
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 
 @contextmanager

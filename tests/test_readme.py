@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from services.settings import PREFIX, ROOT, Settings
+from foundation.settings import PREFIX, ROOT, Settings
 
 README = (ROOT / "README.md").read_text()
 

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from foundation.settings import settings
 from generator.events import make_events
 from generator.kafka_sink import PRODUCER_SETTINGS
 from generator.settings import StreamSettings
 from generator.values import recipe
-from services.settings import settings
-from spark_apps.session import create_session
+from spark_apps.running.session import create_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from services.warehouse import connect, login
+from foundation.connections import connect, login
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.stream.programs import Program
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 LOOK_SECONDS = 0.02
 SAMPLE_SECONDS = 3.0  # a look at a worker's memory holds the worker up

@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foundation.connections import login
+from foundation.settings import PREFIX, ROOT, settings
 from services import stack
 from services.accounts import create_accounts
-from services.migrations import migrate
 from services.ports import PORTS, free_ports
 from services.secrets_file import ensure_secrets
-from services.settings import PREFIX, ROOT, settings
-from services.warehouse import login
+from spark_apps.warehouse.migrations import migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 
 @contextmanager

@@ -14,17 +14,19 @@ from unittest.mock import patch
 
 import pyarrow as pa
 from pyarrow import compute
+from semistream.relation.base import Counters
+from semistream.warm_up import warm_up
 
-from spark_apps import enrich_stream, enrichment, stream
-from spark_apps.semistream.relation.base import Counters
-from spark_apps.semistream.warm_up import warm_up
-from spark_apps.task_join import joined_part
+from spark_apps import enrich_stream
+from spark_apps.enriching import enricher as enrichment
+from spark_apps.enriching.task_join import joined_part
+from spark_apps.running import query as stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from spark_apps.pipeline import Pipeline
+    from spark_apps.pipeline.definition import Pipeline
 
 
 PRICE = 2_000  # in cents; as many digits as most prices have

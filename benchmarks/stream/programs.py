@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
-from services.settings import ROOT
+from foundation import spark_launch
+from foundation.settings import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 END_SECONDS = 60.0
 JDBC_JARS = ROOT / ".freshet" / "benchmarks" / "jars"
@@ -32,19 +32,17 @@ class Program:
     def __init__(
         self, chosen: Settings, script: Path, *arguments: object, jars: Path | None = None, memory: str = "2g"
     ) -> None:
-        jar_files = sorted([*(chosen.jars / "spark").glob("*.jar"), *(jars.glob("*.jar") if jars else ())])
-        command = [str(Path(sys.executable).with_name("spark-submit")), "--master", chosen.spark_master]
-        command += ["--jars", ",".join(map(str, jar_files)), "--driver-memory", memory, str(script)]
-        environment = os.environ | {
-            "PYTHONPATH": str(ROOT),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
+        more_jars = tuple(jars.glob("*.jar")) if jars else ()
         self._script = script
         self._log = chosen.state / "logs" / f"{script.stem}.log"
         self._output = self._log.open("w+b")
         self._process = subprocess.Popen(
-            [*command, *map(str, arguments)], env=environment, stdout=self._output, stderr=self._output
+            spark_launch.submit(
+                script, *arguments, master=chosen.spark_master, jars=chosen.jars, more_jars=more_jars, memory=memory
+            ),
+            env=os.environ | spark_launch.environment(),
+            stdout=self._output,
+            stderr=self._output,
         )
 
     def wait(self) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 ANSWER_MS = 10_000
 _FIRST_OFFSET_BYTES = 8  # at the head of a batch, outside its checksum: the broker chooses the offset

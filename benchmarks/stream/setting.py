@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Literal
 from kafka import KafkaAdminClient
 
 from benchmarks.stream.programs import Program
-from services.settings import ROOT
+from foundation.connections import connect, login
+from foundation.settings import ROOT
 from services.waiting import wait_until
-from services.warehouse import connect, login
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline import load_pipeline
-from spark_apps.tables import create_tables
+from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.tables import create_tables
 
 if TYPE_CHECKING:
-    from services.settings import Settings
-    from spark_apps.pipeline import Pipeline
+    from foundation.settings import Settings
+    from spark_apps.pipeline.definition import Pipeline
 
 Stamped = Literal["CreateTime", "LogAppendTime"]
 ROW_BYTES = 120  # of a product
@@ -83,7 +83,7 @@ def publish_in_order(chosen: Settings, *pipelines: Pipeline) -> None:
     Program(chosen, ESTIMATE, "--pipeline", pipelines[0].name).wait()
     published: dict[tuple[str, ...], Path] = {}
     for pipeline in pipelines:
-        folder = chosen.state / "snapshots" / pipeline.name
+        folder = chosen.folders.snapshots(pipeline.name)
         first = published.setdefault(tuple(pipeline.master.columns), folder)
         if first is folder:
             publish(owner, pipeline.master, build_ranking(owner, pipeline.master), folder)
@@ -104,4 +104,4 @@ def forget(chosen: Settings, pipeline: Pipeline) -> None:
         for kind in ("enriched", "unmatched", "rejected"):
             cursor.execute(f"TRUNCATE {pipeline.name}_{kind}")
         cursor.execute("DELETE FROM progress WHERE pipeline = %s", (pipeline.name,))
-    shutil.rmtree(chosen.state / "checkpoints" / pipeline.name, ignore_errors=True)
+    shutil.rmtree(chosen.folders.checkpoints(pipeline.name), ignore_errors=True)

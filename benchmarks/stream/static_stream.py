@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from services.settings import settings
-from services.warehouse import login
-from spark_apps.pipeline import POSITION, load_pipeline
-from spark_apps.session import create_session, kafka_options
-from spark_apps.stream import POLL_RECORDS
+from foundation.connections import login
+from foundation.settings import settings
+from spark_apps.pipeline.definition import POSITION, load_pipeline
+from spark_apps.running.query import POLL_RECORDS
+from spark_apps.running.session import create_session, kafka_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +64,7 @@ def main() -> None:
 
     query = (
         enriched.writeStream.foreachBatch(write)
-        .option("checkpointLocation", str(chosen.state / "checkpoints" / pipeline.name))
+        .option("checkpointLocation", str(chosen.folders.checkpoints(pipeline.name)))
         .trigger(availableNow=True)
         .start()
     )

@@ -16,9 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from spark_apps import bulk_load, enrich_stream, enrichment, landing, stream
-from spark_apps.events import EventReader
-from spark_apps.semistream.joins.chybridjoin import CHybridJoin
+from semistream.joins.chybridjoin import CHybridJoin
+
+from spark_apps import enrich_stream
+from spark_apps.enriching import enricher as enrichment
+from spark_apps.enriching import landing
+from spark_apps.events.reader import EventReader
+from spark_apps.running import query as stream
+from spark_apps.warehouse import bulk_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -6,8 +6,8 @@ import os
 
 from airflow.sdk import BaseHook
 
-from services.settings import PREFIX, SECRET_NAMES
-from services.warehouse import Login
+from foundation.connections import Login
+from foundation.settings import PREFIX, SECRET_NAMES
 
 
 def secret_variables() -> list[str]:

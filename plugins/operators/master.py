@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from foundation.settings import settings
 from plugins.hooks.warehouse import WarehouseHook
-from services.settings import settings
-from spark_apps.pipeline import load_pipeline
+from spark_apps.pipeline.definition import load_pipeline
 
 # What is heavy (pyarrow, numba, Great Expectations) is imported where it is used.
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from spark_apps.pipeline import Master
+    from spark_apps.pipeline.definition import Master
 
 
 class LoadCatalogueOperator(BaseOperator):
@@ -56,7 +56,7 @@ class MasterOperator(BaseOperator):
 
     def snapshots(self) -> Path:
         """The folder of its snapshots."""
-        return settings().state / "snapshots" / load_pipeline(self.pipeline).name
+        return settings().folders.snapshots(load_pipeline(self.pipeline).name)
 
 
 class PrepareMasterOperator(MasterOperator):

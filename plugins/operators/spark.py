@@ -8,24 +8,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
 
+from foundation import spark_launch
+from foundation.settings import PREFIX, ROOT, settings
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook, secret_variables
-from services.settings import PREFIX, ROOT, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Context
-
-
-# A program of seconds ends before the JVM's second compiler has earned what it costs.
-QUICK_START = "-XX:TieredStopAtLevel=1"
-
-
-def java_options() -> str:
-    """Return how a driver's JVM finds Spark's classes ready for use; one that cannot use the archive says nothing."""
-    return f'"-XX:SharedArchiveFile={settings().jars / "spark.jsa"}"'
 
 
 class ApplicationKilledError(Exception):
@@ -57,7 +49,7 @@ class SparkApplicationOperator(SparkSubmitOperator):
             application_args=["--pipeline", pipeline, *more],
             name=program,
             driver_memory="1g",
-            conf={"spark.driver.extraJavaOptions": f"{java_options()} {QUICK_START if short else ''}".strip()},
+            conf={"spark.driver.extraJavaOptions": spark_launch.java_options(settings().jars, short=short)},
             **kwargs,
         )
         self._metered = metered
@@ -92,7 +84,7 @@ class SparkApplicationOperator(SparkSubmitOperator):
         if self._metered:
             metrics = BaseHook.get_connection("metrics_default")
             addresses |= {"METRICS_PORT": str(metrics.port), "METRICS_PASSWORD": metrics.password or ""}
-        self.jars = ",".join(sorted(map(str, (settings().jars / "spark").glob("*.jar"))))
+        self.jars = ",".join(spark_launch.connector_jars(settings().jars))
         hook = super()._get_hook()
         given = {PREFIX + name: value for name, value in addresses.items()}
         hook._env_vars = {**dict.fromkeys(secret_variables(), ""), **given}  # noqa: SLF001  # kept out of templates

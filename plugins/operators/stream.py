@@ -14,11 +14,11 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from foundation.settings import ROOT
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook, secret_variables
-from services.settings import ROOT
-from spark_apps.control import is_running, request_stop
-from spark_apps.pipeline import load_pipeline
+from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.running.lease import is_running, request_stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

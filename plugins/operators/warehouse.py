@@ -8,8 +8,8 @@ from airflow.sdk import BaseOperator
 
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook
-from services.migrations import migrate
-from spark_apps.pipeline import load_pipeline
+from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.warehouse.migrations import migrate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class CreateTablesOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Create them with the owner's rights."""
-        from spark_apps.tables import create_tables  # pyarrow, only where it is used
+        from spark_apps.pipeline.tables import create_tables  # pyarrow, only where it is used
 
         create_tables(WarehouseHook("owner").login(), load_pipeline(self.pipeline))
 
@@ -54,7 +54,7 @@ class CreateTopicsOperator(BaseOperator):
 
     def execute(self, context: Context) -> list[str]:
         """Create and return the names."""
-        from spark_apps.topics import create_topics  # the Kafka client, only where it is used
+        from spark_apps.pipeline.topics import create_topics  # the Kafka client, only where it is used
 
         created = create_topics(BrokerHook().bootstrap(), load_pipeline(self.pipeline))
         self.log.info("created: %s", ", ".join(created) or "nothing, all topics are there")

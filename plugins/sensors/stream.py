@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator
 
+from foundation.connections import connect
 from plugins.hooks.warehouse import WarehouseHook
-from services.warehouse import connect
-from spark_apps.control import is_running
+from spark_apps.running.lease import is_running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from services.warehouse import connect
-from spark_apps.bulk_load import load
+from foundation.connections import connect
+from spark_apps.warehouse.bulk_load import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from services.warehouse import Login
+    from foundation.connections import Login
 
 MAKERS = (
     "Alder",

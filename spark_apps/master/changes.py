@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyarrow import compute
 
-from spark_apps.master.arrow_rows import read_table
-from spark_apps.master.tables import MasterTableError, Names, listed
+from spark_apps.master.tables import MasterTableError, Names
+from spark_apps.warehouse.result_rows import read_table
+from spark_apps.warehouse.statements import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from services.warehouse import Connection
-    from spark_apps.pipeline import Master
+    from foundation.connections import Connection
+    from spark_apps.pipeline.definition import Master
 
 AT_ONCE = 10_000
 PRESENT = "__present"

@@ -22,16 +22,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 from pyarrow import compute
 
-from services.warehouse import connect
-from spark_apps.bulk_load import load
-from spark_apps.master.arrow_rows import read_table
-from spark_apps.master.tables import Names, listed
+from foundation.connections import connect
+from spark_apps.master.tables import Names
+from spark_apps.warehouse.bulk_load import load
+from spark_apps.warehouse.result_rows import read_table
+from spark_apps.warehouse.statements import listed
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
-    from services.warehouse import Login
-    from spark_apps.pipeline import Master
+    from foundation.connections import Login
+    from spark_apps.pipeline.definition import Master
 
 WEIGHT = "weight"
 ANY_TEXT = "LONGTEXT COLLATE utf8mb4_nopad_bin"

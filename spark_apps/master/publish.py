@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import compute
+from semistream.relation.page_file import PageFile
+from semistream.relation.page_file_writer import fsync_directory, write_page_file
 
-from services.warehouse import connect
-from spark_apps.master.arrow_rows import read_rows
+from foundation.connections import connect
 from spark_apps.master.changes import forget
 from spark_apps.master.ranking import find_copy, one_at_a_time, swap_in
 from spark_apps.master.snapshots import Snapshot, SnapshotError, current, published
-from spark_apps.master.tables import RANK, Names, listed, ranked_columns
-from spark_apps.semistream.relation.page_file import PageFile
-from spark_apps.semistream.relation.page_file_writer import fsync_directory, write_page_file
+from spark_apps.master.tables import RANK, Names, ranked_columns
+from spark_apps.warehouse.result_rows import read_rows
+from spark_apps.warehouse.statements import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from services.warehouse import Login
+    from foundation.connections import Login
     from spark_apps.master.ranking import Ranking
-    from spark_apps.pipeline import Master
+    from spark_apps.pipeline.definition import Master
 
 # A page costs the join a fixed time, and the end of every task reads nearly all of them: few pages, that is, but a page
 # is to be a small part of a worker's memory.

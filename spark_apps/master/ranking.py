@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from services.warehouse import connect
+from foundation.connections import connect
 from spark_apps.master.changes import newest_position
 from spark_apps.master.snapshots import SnapshotError
-from spark_apps.master.tables import RANK, Names, definitions, listed, ranked_columns, ranked_table
+from spark_apps.master.tables import RANK, Names, definitions, ranked_columns, ranked_table
+from spark_apps.warehouse.statements import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.warehouse import Connection, Login
-    from spark_apps.pipeline import Master
+    from foundation.connections import Connection, Login
+    from spark_apps.pipeline.definition import Master
 
 BUILD_MEMORY = 128 << 20  # of the server, for sorting
 LONGEST_WAIT_SECONDS = 60  # for readers that are in the middle of a transaction on the copy in use

@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from services.warehouse import connect
+from foundation.connections import connect
+from spark_apps.warehouse.statements import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from services.warehouse import Connection, Login
-    from spark_apps.pipeline import Master
+    from foundation.connections import Connection, Login
+    from spark_apps.pipeline.definition import Master
 
 RANK = "access_rank"
 COLUMNS = """
@@ -60,12 +59,6 @@ class Names:
     def change(self) -> str:
         """The change log."""
         return f"{self.table}_change"
-
-
-def listed(names: Iterable[str], of: str = "") -> str:
-    """Columns as a statement lists them, of a table or alias if one is given."""
-    prefix = f"{of}." if of else ""
-    return ", ".join(f"{prefix}`{name}`" for name in names)
 
 
 def ranked_columns(master: Master) -> list[str]:

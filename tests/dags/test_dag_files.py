@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from services.settings import ROOT
+from foundation.settings import ROOT
 
 FILES = sorted((ROOT / "dags").glob("*.py"))
 HEAVY = ("pyspark", "great_expectations", "numba", "pyarrow", "pandas", "kafka")

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from foundation.connections import connect, login
 from services.demo import missing_dag, tell
 from services.waiting import wait_until
-from services.warehouse import connect, login
-from spark_apps.control import is_running
+from spark_apps.running.lease import is_running
 from tests.topics import read_topic
 
 if TYPE_CHECKING:
+    from foundation.settings import Settings
     from services.airflow_api import AirflowApi, Run
-    from services.settings import Settings
 
 pytestmark = pytest.mark.integration
 STORY = {"products": 2000, "rate": 400, "duration": 10}
@@ -95,10 +95,11 @@ def test_the_enriched_topic_carries_the_same_rows(told: Settings) -> None:
 
 def test_the_master_data_is_published_in_the_order_of_the_estimate(told: Settings) -> None:
     """The most frequent product comes first."""
-    from spark_apps.master.snapshots import current
-    from spark_apps.semistream.relation import PageFile
+    from semistream.relation import PageFile
 
-    snapshot = current(told.state / "snapshots" / "sales")
+    from spark_apps.master.snapshots import current
+
+    snapshot = current(told.folders.snapshots("sales"))
     assert snapshot
     relation = PageFile(snapshot.path)
     pages = (relation.read_page(page).rows["product_id"].to_pylist() for page in range(relation.pages))
@@ -114,7 +115,7 @@ def test_a_refused_refresh_fails_with_the_reason_and_leaves_the_published_versio
     """Here more rows are asked for than there are; an empty table is refused by the same rule."""
     from spark_apps.master.snapshots import current
 
-    folder = told.state / "snapshots" / "sales"
+    folder = told.folders.snapshots("sales")
     before = current(folder)
     refused = finished(airflow, "refresh_master_order", airflow.trigger("refresh_master_order", {"least_share": 1.5}))
     assert refused.failed_tasks() == ["check"]

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from foundation.connections import login
+from foundation.settings import SECRET_NAMES
 from services import stack
 from services.demo import missing_dag, tell
-from services.settings import SECRET_NAMES
 from services.waiting import wait_until
-from services.warehouse import login
-from spark_apps.control import is_running, request_stop
 from spark_apps.enrich_stream import ASKED_BY
 from spark_apps.master.snapshots import current
+from spark_apps.running.lease import is_running, request_stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import psutil
 
+    from foundation.settings import Settings
     from services.airflow_api import AirflowApi, Run
-    from services.settings import Settings
 
 pytestmark = pytest.mark.integration
 SECONDS = 240.0
@@ -57,7 +57,7 @@ def secrets_in(process: psutil.Process, running: Settings) -> set[str]:
 def prepared(running: Settings, airflow: AirflowApi) -> Settings:
     """The stack with topics, tables and a published master order, and no application at work."""
     wait(lambda: missing_dag(airflow), "the Dags")
-    if current(running.state / "snapshots" / "sales") is None:
+    if current(running.folders.snapshots("sales")) is None:
         assert run_to_its_end(airflow, "prepare_warehouse", {"products": 2000}).state == "success"
         assert run_to_its_end(airflow, "refresh_master_order").state == "success"
     for run_id in airflow.runs("enrich_stream", "running"):

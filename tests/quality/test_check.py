@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.warehouse import connect, login
+from foundation.connections import connect, login
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 # Great Expectations' imports warn of deprecated parts of its own libraries.
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

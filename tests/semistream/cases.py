@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
-from spark_apps.semistream.joins import (
+from semistream.joins import (
     CachedIndexNestedLoopJoin,
     CHybridJoin,
     CMeshJoin,
@@ -19,6 +18,7 @@ from spark_apps.semistream.joins import (
     SemiStreamJoin,
     XHybridJoin,
 )
+
 from tests.naive import Multiset, equal_keys, nested_loop_join
 
 JOINS: list[type[SemiStreamJoin]] = [

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from semistream.joins import CHybridJoin, SemiStreamJoin
+from semistream.relation import MemoryRelation, PageFile, Relation, write_page_file
+from semistream.warm_up import warm_up
 
-from spark_apps.semistream import Between, Compare, ConditionMeshJoin, LoadShedder, OrderedMeshJoin, ShedStore
-from spark_apps.semistream.joins import CHybridJoin, SemiStreamJoin
-from spark_apps.semistream.relation import MemoryRelation, PageFile, Relation, write_page_file
-from spark_apps.semistream.warm_up import warm_up
+from semistream import Between, Compare, ConditionMeshJoin, LoadShedder, OrderedMeshJoin, ShedStore
 from tests.semistream import cases
 
 Make = Callable[[int], SemiStreamJoin]
@@ -36,7 +36,7 @@ def _loaded() -> set[str]:
     kernels = [
         value
         for name, module in list(sys.modules.items())
-        if name.startswith("spark_apps.semistream")
+        if name.startswith("semistream")
         for value in vars(module).values()
         if hasattr(value, "overloads")
     ]

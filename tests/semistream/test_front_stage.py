@@ -3,11 +3,10 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-
-from spark_apps.semistream.frequency_recorder import FrequencyRecorder
-from spark_apps.semistream.joins import CHybridJoin, CMeshJoin, SemiStreamJoin
-from spark_apps.semistream.memory_split import Shares
-from spark_apps.semistream.relation import MemoryRelation
+from semistream.frequency_recorder import FrequencyRecorder
+from semistream.joins import CHybridJoin, CMeshJoin, SemiStreamJoin
+from semistream.memory_split import Shares
+from semistream.relation import MemoryRelation
 
 ROWS = 4_000
 HOT = 100

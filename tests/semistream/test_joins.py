@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
+from semistream.joins import CHybridJoin, HybridJoin, SemiStreamJoin
+from semistream.relation import MemoryRelation
 
-from spark_apps.semistream import keys
-from spark_apps.semistream.joins import CHybridJoin, HybridJoin, SemiStreamJoin
-from spark_apps.semistream.relation import MemoryRelation
+from semistream import keys
 from tests.naive import equal_keys, multiset, nested_loop_join
 from tests.semistream import cases
 

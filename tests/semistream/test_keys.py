@@ -5,10 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from semistream.joins import CHybridJoin, MeshJoin, OrderedMeshJoin, SemiStreamJoin
+from semistream.relation import MemoryRelation
 
-from spark_apps.semistream import keys
-from spark_apps.semistream.joins import CHybridJoin, MeshJoin, OrderedMeshJoin, SemiStreamJoin
-from spark_apps.semistream.relation import MemoryRelation
+from semistream import keys
 from tests.naive import equal_keys, multiset, nested_loop_join
 
 JOINS: list[type[SemiStreamJoin]] = [CHybridJoin, MeshJoin, OrderedMeshJoin]

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from semistream.joins import CHybridJoin, TimedCHybridJoin
+from semistream.load_shedder import LoadShedder, UpfrontShedder
+from semistream.memory_split import Shares
+from semistream.page_choice import OldestFirst
+from semistream.relation import MemoryRelation
+from semistream.relation.base import Page
+from semistream.shed_store import ShedStore, rows_in
 
-from spark_apps.semistream.joins import CHybridJoin, TimedCHybridJoin
-from spark_apps.semistream.load_shedder import LoadShedder, UpfrontShedder
-from spark_apps.semistream.memory_split import Shares
-from spark_apps.semistream.page_choice import OldestFirst
-from spark_apps.semistream.relation import MemoryRelation
-from spark_apps.semistream.relation.base import Page
-from spark_apps.semistream.shed_store import ShedStore, rows_in
 from tests.naive import equal_keys, multiset, nested_loop_join
 from tests.semistream import cases
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pymysql
 import pytest
+from semistream.joins import SemiStreamJoin
+from semistream.relation.mariadb import MariaDbRelation
 
-from spark_apps.semistream.joins import SemiStreamJoin
-from spark_apps.semistream.relation.mariadb import MariaDbRelation
 from tests.naive import equal_keys, multiset, nested_loop_join
 from tests.semistream import cases
 

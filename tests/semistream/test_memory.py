@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from semistream.joins import SemiStreamJoin
+from semistream.memory_split import Shares
+from semistream.relation import MemoryRelation
 
-from spark_apps.semistream.joins import SemiStreamJoin
-from spark_apps.semistream.memory_split import Shares
-from spark_apps.semistream.relation import MemoryRelation
 from tests.semistream import cases
 
 

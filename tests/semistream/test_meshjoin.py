@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from semistream.condition import Between, Compare, Condition
+from semistream.joins import ConditionMeshJoin, MeshJoin, OrderedMeshJoin, RMeshJoin, SemiStreamJoin
+from semistream.relation import MemoryRelation
 
-from spark_apps.semistream.condition import Between, Compare, Condition
-from spark_apps.semistream.joins import ConditionMeshJoin, MeshJoin, OrderedMeshJoin, RMeshJoin, SemiStreamJoin
-from spark_apps.semistream.relation import MemoryRelation
 from tests.naive import equal_keys, multiset, nested_loop_join
 from tests.semistream import cases
 

@@ -4,19 +4,19 @@ import doctest
 import subprocess
 import sys
 
-import spark_apps.semistream
+import semistream
 
 
 def test_the_example_in_the_docstring_works() -> None:
     """A notebook's reader can paste it."""
-    results = doctest.testmod(spark_apps.semistream)
+    results = doctest.testmod(semistream)
     assert results.attempted == 6
     assert results.failed == 0
 
 
 def test_imports_no_engine_broker_scheduler_or_driver() -> None:
     """Neither Spark, Kafka, Airflow nor a database driver is imported with the joins."""
-    code = "import sys, spark_apps.semistream, spark_apps.semistream.relation.mariadb; print(*sys.modules)"
+    code = "import sys, semistream, semistream.relation.mariadb; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     heavy = {"pyspark", "kafka", "airflow", "pymysql", "pandas", "matplotlib"}
     assert not heavy & {name.split(".")[0] for name in modules}
@@ -24,7 +24,7 @@ def test_imports_no_engine_broker_scheduler_or_driver() -> None:
 
 def test_a_second_process_does_not_compile() -> None:
     """After `warm_up` machine code comes from the cache: another process compiles nothing."""
-    warm = "from spark_apps.semistream.warm_up import warm_up; warm_up()"
+    warm = "from semistream.warm_up import warm_up; warm_up()"
     subprocess.run([sys.executable, "-c", warm], check=True)
     count = """
 import numba.core.event as event
@@ -33,7 +33,7 @@ class Listener(event.Listener):
     def on_start(self, e): compiled.append(e.data["dispatcher"].py_func.__name__)
     def on_end(self, e): pass
 event.register("numba:compile", Listener())
-from spark_apps.semistream.warm_up import warm_up
+from semistream.warm_up import warm_up
 warm_up()
 print(len(compiled), *compiled)
 """

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from semistream.joins import CHybridJoin, MeshJoin
+from semistream.relation import Counters, MemoryRelation, PageFile, Relation, write_page_file
+from semistream.relation.key_index import MOST_ROWS
+from semistream.relation.page_file_format import Footer
 
-from spark_apps.semistream import keys
-from spark_apps.semistream.joins import CHybridJoin, MeshJoin
-from spark_apps.semistream.relation import Counters, MemoryRelation, PageFile, Relation, write_page_file
-from spark_apps.semistream.relation.key_index import MOST_ROWS
-from spark_apps.semistream.relation.page_file_format import Footer
+from semistream import keys
 from tests.naive import multiset
 from tests.semistream import cases
 

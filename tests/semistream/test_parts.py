@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from spark_apps.semistream.stream_table import START
-from spark_apps.semistream.waiting_tuples import WaitingTuples
+from semistream.stream_table import START
+from semistream.waiting_tuples import WaitingTuples
 
 SLOTS = 24
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("note", pa.string()), pa.field("new", pa.bool_())])

@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-
-from spark_apps.semistream.shed_store import ShedStore
+from semistream.shed_store import ShedStore
 
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("note", pa.string())])
 

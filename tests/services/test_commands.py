@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaProducer
 
+from foundation.settings import PREFIX, ROOT
 from services.ports import PORTS, free_ports
 from services.secrets_file import ensure_secrets
-from services.settings import PREFIX, ROOT
 from services.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 pytestmark = pytest.mark.integration
 SECONDS = 60.0

@@ -18,10 +18,10 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from foundation.connections import login
+from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, SettingsError, read_settings
 from services import airflow, health, kafka, mariadb, stack
 from services.accounts import GRANTS
-from services.settings import PREFIX, ROOT, SECRET_NAMES, Settings, SettingsError, read_settings
-from services.warehouse import login
 from spark_apps.enrich_stream import ASKED_BY, GOES_ON
 
 if TYPE_CHECKING:

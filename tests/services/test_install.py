@@ -11,8 +11,8 @@ from threading import Thread
 
 import pytest
 
+from foundation.settings import ROOT
 from services import stack
-from services.settings import ROOT
 
 SECONDS = 20.0
 NO_NETWORK = (

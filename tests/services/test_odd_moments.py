@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from foundation.settings import PREFIX, ROOT, read_settings
 from services import stack
 from services.ports import PORTS, free_ports
 from services.preflight import Unfit
 from services.secrets_file import ensure_secrets
-from services.settings import PREFIX, ROOT, read_settings
 from services.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import psutil
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 pytestmark = pytest.mark.integration
 SECONDS = 60.0

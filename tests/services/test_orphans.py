@@ -7,8 +7,8 @@ import subprocess
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from foundation.settings import Settings
 from services import stack
-from services.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from foundation.settings import Settings
 from services.ports import PORTS, check_ports, is_free
 from services.preflight import Unfit
-from services.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

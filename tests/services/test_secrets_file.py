@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from cryptography.fernet import Fernet
 
+from foundation.settings import SECRET_NAMES, SettingsError, read_settings
 from services.secrets_file import ensure_secrets
-from services.settings import SECRET_NAMES, SettingsError, read_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,15 +12,15 @@ import psutil
 import pymysql
 import pytest
 
+from foundation.connections import Account, Login, connect, login
+from foundation.settings import ROOT, SECRET_NAMES
 from services import health, stack
 from services.airflow import ADMIN
 from services.ports import PORTS
-from services.settings import ROOT, SECRET_NAMES
 from services.waiting import wait_until
-from services.warehouse import Account, Login, connect, login
 
 if TYPE_CHECKING:
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 pytestmark = pytest.mark.integration
 BACK_SECONDS = 90.0

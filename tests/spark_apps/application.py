@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,24 +13,24 @@ from uuid import UUID
 import psutil
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from plugins.operators.spark import java_options
-from services.settings import ROOT
+from foundation import spark_launch
+from foundation.connections import connect, login
+from foundation.settings import ROOT
 from services.waiting import NotInTimeError, wait_until
-from services.warehouse import connect, login
-from spark_apps.checkpoint import has_open_batch
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline import load_pipeline
-from spark_apps.tables import create_tables
-from spark_apps.topics import create_topics
+from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.tables import create_tables
+from spark_apps.pipeline.topics import create_topics
+from spark_apps.running.checkpoint import has_open_batch
 from tests.topics import read_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.settings import Settings
-    from spark_apps.pipeline import Pipeline
+    from foundation.settings import Settings
+    from spark_apps.pipeline.definition import Pipeline
 
 SECONDS = 240.0
 KINDS = ("enriched", "unmatched", "rejected")
@@ -40,10 +39,10 @@ PIPELINES = ROOT / "tests" / "pipelines"
 
 def spark_submit(running: Settings, pipeline: str, *options: str) -> list[str]:
     """The command line that starts the application on a pipeline."""
-    jars = ",".join(map(str, sorted((running.jars / "spark").glob("*.jar"))))
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", running.spark_master, "--jars", jars]
-    command += ["--conf", f"spark.driver.extraJavaOptions={java_options()}", "--driver-memory", "1g", *options]
-    return [*command, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", pipeline]
+    program = ROOT / "spark_apps" / "enrich_stream.py"
+    return spark_launch.submit(
+        program, "--pipeline", pipeline, master=running.spark_master, jars=running.jars, options=options
+    )
 
 
 @contextmanager
@@ -53,7 +52,7 @@ def application_on(migrated: Settings, name: str, folder: Path) -> Iterator[Appl
     create_topics(migrated.kafka_bootstrap, pipeline)
     create_tables(owner, pipeline)
     prepare(owner, pipeline.master)
-    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.state / "snapshots" / name)
+    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.folders.snapshots(name))
     made = Application(migrated, pipeline, folder)
     yield made
     if not made.ended:
@@ -78,9 +77,7 @@ class Application:
         """Submit it and wait until its query runs."""
         environment = {
             **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            **spark_launch.environment(),
             "FRESHET_PIPELINES": str(PIPELINES),
             **self.variables,
         }
@@ -145,7 +142,7 @@ class Application:
     @property
     def checkpoint(self) -> Path:
         """The folder of the newest source's checkpoint."""
-        return newest(self.running.state / "checkpoints" / self.pipeline.name)
+        return newest(self.running.folders.checkpoints(self.pipeline.name))
 
     def driver(self) -> psutil.Process:
         """The process of our own program; Spark's is its parent."""

@@ -11,24 +11,25 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from semistream.joins import TimedCHybridJoin
+from semistream.memory_split import Shares
+from semistream.relation.page_file import PageFile
 
-from services.warehouse import connect, login
-from spark_apps import shedding
-from spark_apps.enrichment import Enricher
-from spark_apps.events import EventReader
-from spark_apps.semistream.joins import TimedCHybridJoin
-from spark_apps.semistream.memory_split import Shares
-from spark_apps.semistream.relation.page_file import PageFile
+from foundation.connections import connect, login
+from spark_apps.enriching import shedding
+from spark_apps.enriching.enricher import Enricher
+from spark_apps.events.reader import EventReader
 from tests.spark_apps.application import sale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from spark_apps.pipeline import Pipeline
-    from spark_apps.semistream.relation.base import Page
-    from spark_apps.task_counts import TaskCounts
-    from spark_apps.topics import Source
+    from semistream.relation.base import Page
+
+    from spark_apps.pipeline.definition import Pipeline
+    from spark_apps.pipeline.topics import Source
+    from spark_apps.watching.task_counts import TaskCounts
 
 PRODUCTS = 280  # of the 300 that sales are of: some match nothing
 FEW_CACHED = partial(TimedCHybridJoin, shares=Shares(front_stage=0.0))  # a join for which most tuples wait

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from socket import socket
 
-    from spark_apps.semistream.relation.base import Page
-    from spark_apps.semistream.relation.page_file import PageFile
+    from semistream.relation.base import Page
+    from semistream.relation.page_file import PageFile
 
 SLOW_WHILE = "FRESHET_TEST_SLOW_WHILE"
 PAGE_SECONDS = 4.0
@@ -36,8 +36,9 @@ def main() -> None:
 
 def slow_down() -> None:
     """Have a page take its time while the store is slow, and every event wait for one."""
-    from spark_apps import joiner
-    from spark_apps.semistream.relation.page_file import PageFile
+    from semistream.relation.page_file import PageFile
+
+    from spark_apps.enriching import worker_join as joiner
     from tests.spark_apps.shedding_stream import FEW_CACHED
 
     read = PageFile._read  # noqa: SLF001

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
-from services.warehouse import connect, login
-from spark_apps.control import is_stop_requested, request_stop
+from foundation.connections import connect, login
+from spark_apps.running.lease import is_stop_requested, request_stop
 from tests.spark_apps.application import SECONDS, Application, application_on, newest
 from tests.topics import read_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 pytestmark = pytest.mark.integration
 # Texts that a careless hand takes for its own separators, escapes, quotes, statements or nulls.
@@ -244,7 +244,7 @@ def test_events_that_the_topic_lost_before_they_were_read_are_told_and_counted(a
     with pytest.raises(AssertionError, match=told):
         application.start()
     assert application.wait_for_end() == 1
-    checkpoint = application.running.state / "checkpoints" / "readings" / str(application.source())
+    checkpoint = application.running.folders.checkpoints("readings") / str(application.source())
     assert f"remove {checkpoint};" in application.printed()
 
     shutil.rmtree(checkpoint)

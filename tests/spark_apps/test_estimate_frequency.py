@@ -5,26 +5,25 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections import Counter
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from kafka import KafkaProducer
 
-from services.settings import ROOT
-from services.warehouse import connect, login
+from foundation import spark_launch
+from foundation.connections import connect, login
+from foundation.settings import ROOT
 from spark_apps.master.frequency import load_estimate
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline import load_pipeline
-from spark_apps.topics import create_topics
+from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.topics import create_topics
 
 if TYPE_CHECKING:
-    from services.settings import Settings
-    from spark_apps.pipeline import Master
+    from foundation.settings import Settings
+    from spark_apps.pipeline.definition import Master
 
 pytestmark = pytest.mark.integration
 PIPELINES = ROOT / "tests" / "pipelines"
@@ -43,17 +42,10 @@ def send(bootstrap: str, counts: Counter[object], minutes_ago: float) -> None:
 
 def estimate(running: Settings, *options: str) -> str:
     """Run the application as Airflow does, and return its last line."""
-    jars = ",".join(map(str, sorted((running.jars / "spark").glob("*.jar"))))
-    submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--jars", jars]
-    program = [str(ROOT / "spark_apps" / "estimate_frequency.py"), "--pipeline", "estimated", *options]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "FRESHET_PIPELINES": str(PIPELINES),
-    }
-    done = subprocess.run([*submit, *program], env=environment, capture_output=True, text=True, check=False)
+    program = ROOT / "spark_apps" / "estimate_frequency.py"
+    submit = spark_launch.submit(program, "--pipeline", "estimated", *options, master="local[2]", jars=running.jars)
+    environment = {**os.environ, **spark_launch.environment(), "FRESHET_PIPELINES": str(PIPELINES)}
+    done = subprocess.run(submit, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
 

@@ -14,14 +14,14 @@ import psutil
 import pyarrow as pa
 import pytest
 
+from foundation.connections import connect, login
 from services import health, stack
 from services.waiting import wait_until
-from services.warehouse import connect, login
-from spark_apps.enrichment import Enricher
+from spark_apps.enriching.enricher import Enricher
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
-from spark_apps.topics import Source, TopicError
+from spark_apps.pipeline.topics import Source, TopicError
 from tests.frozen import frozen
 from tests.spark_apps.application import KINDS, SECONDS, Application, application_on, newest, sale
 from tests.topics import read_enriched
@@ -29,8 +29,8 @@ from tests.topics import read_enriched
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.settings import Settings
-    from spark_apps.task_counts import TaskCounts
+    from foundation.settings import Settings
+    from spark_apps.watching.task_counts import TaskCounts
 
 pytestmark = pytest.mark.integration
 BURST = 3000
@@ -179,14 +179,14 @@ def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(applicati
     """Neither a row nor a message, however late the topic was made again."""
     running, pipeline = application.running, application.pipeline
     gone = Source(application.source(), running.kafka_bootstrap, pipeline.source.topic, "the old topic's id")
-    snapshot = current(running.state / "snapshots" / "kills")
+    snapshot = current(running.folders.snapshots("kills"))
     assert snapshot
     columns = [pa.array([0, 0], pa.int32()), pa.array([10**9, 10**9 + 1], pa.int64()), pa.array([sale(1), b"garbage"])]
     columns.append(pa.array([0, 0], pa.timestamp("us", "UTC")))
     batch = pa.record_batch(columns, ["partition", "offset", "value", "timestamp"])
     given: list[pa.RecordBatch] = []
     reported: list[TaskCounts] = []
-    task = Enricher(pipeline, gone, snapshot.path, "product_key", running.state / "shed", None, reported.append)
+    task = Enricher(pipeline, gone, snapshot.path, "product_key", running.folders.shed("kills"), None, reported.append)
     with pytest.raises(TopicError, match="was deleted and made again"):
         given.extend(task([batch]))
     assert given == []
@@ -345,7 +345,7 @@ def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_kno
         cursor.execute("CREATE TEMPORARY TABLE made AS SELECT * FROM product LIMIT 1")
         cursor.execute("UPDATE made SET product_id = %s, product_key = %s, price_cents = 5", [NEW_PRODUCT] * 2)
         cursor.execute("INSERT INTO product SELECT * FROM made")
-    publish(owner, master, build_ranking(owner, master), application.running.state / "snapshots" / "kills")
+    publish(owner, master, build_ranking(owner, master), application.running.folders.snapshots("kills"))
     shutil.rmtree(application.checkpoint)
     application.start()
     application.send_sales(10)

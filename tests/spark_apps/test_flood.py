@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_apps.checkpoint import has_open_batch
+from spark_apps.enriching.task_join import MOST_HELD_BYTES
 from spark_apps.master import publish
-from spark_apps.task_join import MOST_HELD_BYTES
+from spark_apps.running.checkpoint import has_open_batch
 from tests.spark_apps.application import KINDS, Application, application_on, newest, sale
 from tests.spark_apps.slow_workers import PAGE_SECONDS, SLOW_WHILE
 from tests.topics import read_enriched
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 pytestmark = pytest.mark.integration
 BEFORE, WAVES, WAVE = 50, 2, 20_000
@@ -65,7 +65,7 @@ def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Applicat
     )
     assert int(str(shed)) > WAVES * WAVE // 2
     assert rows == positions == sum(application.ends().values())
-    assert list((application.running.state / "shed" / "flood").rglob("*-*"))
+    assert list((application.running.folders.shed("flood")).rglob("*-*"))
 
     application.wait(lambda: uncounted(application, before + WAVES * WAVE), "the counters of the flood")
     of_flood = f"id > {warm} AND batch IS NOT NULL"

@@ -12,25 +12,26 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from foundation import spark_launch
+from foundation.connections import connect, login
+from foundation.settings import ROOT
 from services.ports import free_ports
-from services.settings import ROOT
 from services.waiting import wait_until
-from services.warehouse import connect, login
-from spark_apps.control import is_running
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline import load_pipeline
-from spark_apps.tables import check_tables, create_tables
-from spark_apps.topics import create_topics
+from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.tables import check_tables, create_tables
+from spark_apps.pipeline.topics import create_topics
+from spark_apps.running.lease import is_running
 from tests.frozen import frozen
 from tests.spark_apps.application import PIPELINES, spark_submit
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from services.settings import Settings
+    from foundation.settings import Settings
 
 pytestmark = pytest.mark.integration
 SECONDS = 120
@@ -59,7 +60,7 @@ class Fit:
 
 def ended(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command that must fail."""
-    everything = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **environment}
+    everything = {**os.environ, **spark_launch.environment(), **environment}
     found = subprocess.run(command, env=everything, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert found.returncode == 1
     return found
@@ -75,7 +76,7 @@ def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
     create_topics(catalogue.kafka_bootstrap, pipeline)
     create_tables(owner, pipeline)
     prepare(owner, pipeline.master)
-    snapshots = catalogue.state / "snapshots" / "starts"
+    snapshots = catalogue.folders.snapshots("starts")
     publish(owner, pipeline.master, build_ranking(owner, pipeline.master), snapshots)
     return Fit(text, folder, snapshots)
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from semistream.relation import PageFile
 
-from services.warehouse import connect
+from foundation.connections import connect
 from spark_apps.master.changes import read_changes
 from spark_apps.master.frequency import Estimate, load_estimate, store_estimate
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline import Pipeline
-from spark_apps.semistream.relation import PageFile
-from tests.spark_apps.master.conftest import Warehouse
+from spark_apps.pipeline.definition import Pipeline
+from tests.spark_apps.conftest import Warehouse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.warehouse import connect
+from foundation.connections import connect
 from spark_apps.master import changes
 from spark_apps.master.changes import ChangesForgottenError, forget, newest_position, read_changes
 from spark_apps.master.tables import MasterTableError
-from tests.spark_apps.master.conftest import ROWS
+from tests.spark_apps.conftest import ROWS
 
 if TYPE_CHECKING:
-    from services.warehouse import Connection
+    from foundation.connections import Connection
     from spark_apps.master.changes import Changes
-    from spark_apps.pipeline import Master
-    from tests.spark_apps.master.conftest import Warehouse
+    from spark_apps.pipeline.definition import Master
+    from tests.spark_apps.conftest import Warehouse
 
 pytestmark = pytest.mark.integration
 WRITERS = 3

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spark_apps.master.frequency import Estimate, decay, load_estimate, merge, store_estimate
 
 if TYPE_CHECKING:
-    from tests.spark_apps.master.conftest import Warehouse
+    from tests.spark_apps.conftest import Warehouse
 
 HALF_LIFE = 1000.0
 NOTHING = Estimate(0, 0.0, pa.table({"k": pa.array([], pa.int64()), "weight": pa.array([], pa.float64())}))

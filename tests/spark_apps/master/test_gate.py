@@ -9,7 +9,7 @@ import pytest
 from spark_apps.master.ranking import build_ranking
 
 if TYPE_CHECKING:
-    from tests.spark_apps.master.conftest import Warehouse
+    from tests.spark_apps.conftest import Warehouse
 
 # Great Expectations' imports warn of deprecated parts of its own libraries.
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

@@ -12,19 +12,19 @@ import pyarrow as pa
 import pymysql
 import pytest
 
-from services.warehouse import connect
+from foundation.connections import connect
 from spark_apps.master import publish as publishing
 from spark_apps.master import ranking as ranked_copies
 from spark_apps.master.changes import read_changes
 from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, announce, page_rows, publish, write_pages
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import SnapshotError, current
-from tests.spark_apps.master.conftest import ROWS, files, refreshed, rows
+from tests.spark_apps.conftest import ROWS, files, refreshed, rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.spark_apps.master.conftest import Warehouse
+    from tests.spark_apps.conftest import Warehouse
 
 pytestmark = pytest.mark.integration
 

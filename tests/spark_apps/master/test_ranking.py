@@ -9,14 +9,14 @@ import pyarrow as pa
 import pymysql
 import pytest
 
-from services.warehouse import connect
+from foundation.connections import connect
 from spark_apps.master.frequency import Estimate, store_estimate
 from spark_apps.master.ranking import build_ranking, swap_in
 from spark_apps.master.tables import MasterTableError, prepare
-from tests.spark_apps.master.conftest import ROWS
+from tests.spark_apps.conftest import ROWS
 
 if TYPE_CHECKING:
-    from tests.spark_apps.master.conftest import Warehouse
+    from tests.spark_apps.conftest import Warehouse
 
 pytestmark = pytest.mark.integration
 

@@ -10,17 +10,17 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
-from services.settings import ROOT
-from services.warehouse import connect
+from foundation.connections import connect
+from foundation.settings import ROOT
 from spark_apps.master.changes import ChangesForgottenError, read_changes
 from spark_apps.master.publish import KEPT
 from spark_apps.master.snapshots import SnapshotError, hold
-from tests.spark_apps.master.conftest import files, refreshed, rows
+from tests.spark_apps.conftest import files, refreshed, rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.spark_apps.master.conftest import Warehouse
+    from tests.spark_apps.conftest import Warehouse
 
 pytestmark = pytest.mark.integration
 HOLD = """

@@ -1,0 +1,90 @@
+"""Join conditions other than equality, for MESHJOIN (004 section 3.3): each master row matches an interval."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from semistream.keys import as_int64, is_integral
+
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class Condition(Protocol):
+    """Says which values of the stream's column a master row matches."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns of R that it looks at."""
+
+    def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Give the least and the greatest value, in the order of `ordered`, that each row matches."""
+
+
+@dataclass(frozen=True)
+class Between:
+    """A range: low <= s <= high."""
+
+    low: str
+    high: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns of R that it looks at."""
+        return (self.low, self.high)
+
+    def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Give the least and the greatest value that each row matches; a null bound matches nothing."""
+        low, low_valid = ordered(rows.column(self.low))
+        high, high_valid = ordered(rows.column(self.high))
+        return _closed(low, high, low_valid & high_valid)
+
+
+@dataclass(frozen=True)
+class Compare:
+    """An inequality: s < r, s <= r, s > r or s >= r, r being a column of R."""
+
+    operator: Literal["<", "<=", ">", ">="]
+    column: str
+
+    def __post_init__(self) -> None:
+        if self.operator not in {"<", "<=", ">", ">="}:
+            raise ValueError(f"operator must be <, <=, > or >=, got {self.operator!r}: equality needs no condition")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns of R that it looks at."""
+        return (self.column,)
+
+    def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Give the least and the greatest value that each row matches; a null matches nothing."""
+        r, valid = ordered(rows.column(self.column))
+        if self.operator in {"<", "<="}:
+            strict = self.operator == "<"
+            return _closed(
+                np.full(len(r), _LEAST), np.where(strict & valid, r, r + 1) - 1, valid & ~(strict & (r == _LEAST))
+            )
+        strict = self.operator == ">"
+        return _closed(np.where(strict & valid, r, r - 1) + 1, np.full(len(r), _MOST), valid & ~(strict & (r == _MOST)))
+
+
+def ordered(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Map an integer, time or float column to int64 in the same order; nulls and NaN are not valid."""
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if is_integral(column.type) and not pat.is_uint64(column.type):
+        return as_int64(column), valid
+    if not pat.is_floating(column.type):
+        raise ValueError(
+            f"a column of a condition must be a signed integer, a float, a date or a time, got {column.type}: "
+            "cast the column first"
+        )
+    values = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0  # -0.0 becomes 0.0
+    bits = values.view(np.int64)
+    return np.where(bits < 0, bits ^ _MOST, bits), valid & ~np.isnan(values)
+
+
+def _closed(low: np.ndarray, high: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Make an interval empty where it is not valid."""
+    return np.where(valid, low, 1), np.where(valid, high, 0)

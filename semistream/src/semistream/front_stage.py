@@ -1,0 +1,213 @@
+"""The front stage (003 section 3): frequent master tuples in memory, probed before a stream tuple has to wait."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.frequency_recorder import FrequencyRecorder
+from semistream.kernel import BLOCK, home, kernel, mix, tag
+from semistream.relation.base import Page
+from semistream.stream_buffer import Chunk
+from semistream.tuple_cache import NONE, TupleCache, expect, find
+
+
+class FrontStage:
+    """H_R with its frequency recorder, and a bounded memory of keys that R does not have.
+
+    Absent keys are in a direct-mapped table: a key forgets another one that falls on its place. Only a key that the
+    index does not know at all is remembered, so that a collision of fingerprints never hides a row.
+
+    Attributes:
+        cache: H_R. It may have no slots; then every tuple goes on to wait.
+        recorder: frequencies of cached tuples.
+        hits: stream tuples matched by the cache so far.
+        known_absent: stream tuples that were known to match nothing so far.
+    """
+
+    def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int, absent_slots: int, chunk_rows: int) -> None:
+        self.cache = TupleCache(schema, slots, heap_blocks)
+        self.recorder = FrequencyRecorder(slots)
+        self.hits = 0
+        self.known_absent = 0
+        self._absent_keys = np.zeros(max(absent_slots, 1), dtype=np.int64)
+        self._absent_used = np.zeros(max(absent_slots, 1), dtype=np.bool_)
+        self._hit_rows = np.empty(chunk_rows, dtype=np.int64)
+        self._hit_slots = np.empty(chunk_rows, dtype=np.int64)
+        self._unmatched_rows = np.empty(chunk_rows, dtype=np.int64)
+        self._miss_rows = np.empty(chunk_rows, dtype=np.int64)
+        self._arrays = (
+            self._absent_keys,
+            self._absent_used,
+            self._hit_rows,
+            self._hit_slots,
+            self._unmatched_rows,
+            self._miss_rows,
+        )
+
+    @staticmethod
+    def bytes_per_slot(schema: pa.Schema) -> int:
+        """Say what a cached tuple costs, its strings not counted."""
+        return TupleCache.bytes_per_slot(schema) + FrequencyRecorder.bytes_per_slot()
+
+    BYTES_PER_ABSENT_KEY = 9
+    BYTES_PER_CHUNK_ROW = 32
+
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of all arrays."""
+        return self.cache.nbytes + self.recorder.nbytes + sum(array.nbytes for array in self._arrays)
+
+    def probe(
+        self, chunk: Chunk, room: int, needed: np.ndarray, blocks: int, confirm: "Confirm | None"
+    ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Look stream tuples up until as many have to wait as there is room for (003 algorithm 3).
+
+        Args:
+            chunk: the stream tuples, in order.
+            room: tuples that may still wait.
+            needed: heap blocks that each tuple takes while it waits; empty when it has no strings.
+            blocks: heap blocks that are free.
+            confirm: compares real keys of rows and cache slots; None when 64-bit keys are exact.
+
+        Returns:
+            Tuples read, rows that hit and their cache slots, rows that match nothing, rows that have to wait.
+        """
+        read, hits, unmatched, misses = _probe(
+            chunk.keys,
+            chunk.valid,
+            room,
+            needed,
+            blocks,
+            confirm is None,
+            self.cache.keys,
+            self.cache.entries,
+            self.recorder.frequency,
+            self._absent_keys,
+            self._absent_used,
+            self._hit_rows,
+            self._hit_slots,
+            self._unmatched_rows,
+            self._miss_rows,
+        )
+        rows, slots = self._hit_rows[:hits], self._hit_slots[:hits]
+        waiting = self._miss_rows[:misses]
+        if confirm is not None and hits:
+            same = confirm(rows, slots)
+            waiting = np.sort(np.concatenate([waiting, rows[~same]]))
+            rows, slots = rows[same], slots[same]
+        self.hits += len(rows)
+        self.known_absent += unmatched
+        if self.cache.slots:
+            self.recorder.adapt(read, room=self.cache.has_room)
+        return read, rows, slots, self._unmatched_rows[:unmatched], waiting
+
+    def consider(self, page: Page, matched: np.ndarray) -> None:
+        """Cache the page's tuples that met enough waiting stream tuples (003 algorithm 1, lines 19 to 22).
+
+        Args:
+            page: the page in the disk buffer.
+            matched: row of the page of each match, equal rows together.
+        """
+        rows, counts = np.empty(len(matched), dtype=np.int64), np.empty(len(matched), dtype=np.int32)
+        found = _frequent(matched, self.recorder.threshold, rows, counts)
+        self.admit(page, rows[:found], counts[:found])
+
+    def admit(self, page: Page, frequent: np.ndarray, f: np.ndarray) -> None:
+        """Put tuples of the page that occurred `f` times into free slots, or over the least frequent ones."""
+        if not len(frequent):
+            return
+        fresh = self.cache.lacks(page.keys[frequent])
+        frequent, f = frequent[fresh], f[fresh]
+        if self.cache.has_room:
+            slots = self.cache.free_slots(len(frequent))
+            frequent, f = frequent[: len(slots)], f[: len(slots)]
+        else:
+            chosen, slots = self.recorder.victims(f)
+            frequent, f = frequent[chosen], f[chosen]
+        self.recorder.frequency[slots] = f
+        self.cache.put(page.rows.select(self.cache.rows.schema.names), frequent, page.keys, page.first, slots)
+
+    def remember_absent(self, keys: np.ndarray) -> None:
+        """Remember keys that the index of R does not know."""
+        _remember(keys, self._absent_keys, self._absent_used)
+
+    def forget_absent(self) -> None:
+        """Forget which keys R does not have: it may have new rows."""
+        self._absent_used[:] = False
+
+
+Confirm = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@kernel
+def _probe(
+    keys: np.ndarray,
+    valid: np.ndarray,
+    room: int,
+    needed: np.ndarray,
+    blocks: int,
+    exact: bool,  # noqa: FBT001
+    cache_keys: np.ndarray,
+    entries: np.ndarray,
+    frequency: np.ndarray,
+    absent_keys: np.ndarray,
+    absent_used: np.ndarray,
+    hit_rows: np.ndarray,
+    hit_slots: np.ndarray,
+    unmatched_rows: np.ndarray,
+    miss_rows: np.ndarray,
+) -> tuple[int, int, int, int]:
+    hits, unmatched, misses, may_wait = 0, 0, 0, 0
+    for i in range(len(keys)):
+        if i % BLOCK == 0:
+            expect(keys[i : i + BLOCK], cache_keys, frequency, entries)
+        if not valid[i]:
+            unmatched_rows[unmatched] = i
+            unmatched += 1
+            continue
+        slot = find(keys[i], cache_keys, entries)
+        if slot == NONE:
+            place = home(tag(mix(keys[i])), len(absent_keys))
+            if absent_used[place] and absent_keys[place] == keys[i]:
+                unmatched_rows[unmatched] = i
+                unmatched += 1
+                continue
+        if slot == NONE or not exact:
+            if may_wait == room or (len(needed) > 0 and needed[i] > blocks):
+                return i, hits, unmatched, misses
+            may_wait += 1
+            if len(needed) > 0:
+                blocks -= needed[i]
+        if slot == NONE:
+            miss_rows[misses] = i
+            misses += 1
+        else:
+            frequency[slot] += 1
+            hit_rows[hits] = i
+            hit_slots[hits] = slot
+            hits += 1
+    return len(keys), hits, unmatched, misses
+
+
+@kernel
+def _frequent(matched: np.ndarray, threshold: int, rows: np.ndarray, counts: np.ndarray) -> int:
+    """Fill in the rows that were matched often enough and how often, and count them."""
+    found = 0
+    start = 0
+    for i in range(1, len(matched) + 1):
+        if i == len(matched) or matched[i] != matched[start]:
+            if i - start >= threshold:
+                rows[found] = matched[start]
+                counts[found] = i - start
+                found += 1
+            start = i
+    return found
+
+
+@kernel
+def _remember(keys: np.ndarray, absent_keys: np.ndarray, absent_used: np.ndarray) -> None:
+    for key in keys:
+        place = home(tag(mix(key)), len(absent_keys))
+        absent_keys[place] = key
+        absent_used[place] = True

@@ -1,0 +1,77 @@
+"""MESHJOIN with other join conditions than equality (004 section 3.3)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.condition import Condition, ordered
+from semistream.joins.meshjoin import MeshJoin
+from semistream.ordered_window import OrderedWindow
+from semistream.relation.base import Page, Relation
+from semistream.stream_buffer import Encoder
+from semistream.stream_table import Cursor
+
+
+class ConditionMeshJoin(MeshJoin):
+    """MESHJOIN whose window is ordered by the stream's column, and whose master rows match intervals of it.
+
+    Only the matching differs (line 10): the queue still expires tuples that have met all of R.
+
+    Args:
+        relation: master data R.
+        *args: as for every join; `on` names one column of the stream.
+        condition: which values of that column a master row matches.
+        **kwargs: as for every join; without `columns` the output has all of R's.
+    """
+
+    def __init__(
+        self,
+        relation: Relation,
+        *args: Any,  # noqa: ANN401
+        condition: Condition,
+        columns: Sequence[str] | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
+        self._condition = condition
+        columns = relation.schema.names if columns is None else columns
+        super().__init__(relation, *args, columns=columns, **kwargs)
+        self._window = OrderedWindow(self.waiting.slots)
+        self.waiting.table = self._window  # type: ignore[assignment]  # only `probe` differs, which is called here alone
+        self._check_types()
+
+    @property
+    def _exact(self) -> bool:
+        return True
+
+    def _encoder(self) -> Encoder:
+        return _Order()
+
+    def _keys_to_join(self) -> tuple[str, ...]:
+        return (" ".join(self._condition.columns),)
+
+    def _probe(self, page: Page, cursor: Cursor) -> tuple[np.ndarray, np.ndarray, Cursor]:
+        """Find the waiting tuples within each row's interval, from the cursor on."""
+        low, high = self._condition.bounds(page.rows)
+        found, cursor = self._window.probe(low, high, cursor, self._found_slots, self._found_rows)
+        return self._found_slots[:found], self._found_rows[:found], cursor
+
+    def _check_types(self) -> None:
+        """Refuse columns that cannot be compared."""
+        ordered(pa.array([], self.stream.field(self.on[0]).type))
+        for name in self._condition.columns:
+            left, right = self.stream.field(self.on[0]).type, self.relation.schema.field(name).type
+            if left != right and not (pa.types.is_integer(left) and pa.types.is_integer(right)):
+                raise ValueError(
+                    f"columns of a condition must be of one type, got {left} of the stream and {right} of {name}: "
+                    "cast one of them first"
+                )
+
+
+class _Order:
+    """Encodes a column as integers of the same order."""
+
+    def encode(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+        """Give the place in the order of each value, and whether it has one."""
+        return ordered(columns[0])

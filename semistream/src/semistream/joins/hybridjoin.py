@@ -1,0 +1,105 @@
+"""HYBRIDJOIN (000 section 4.2, 002 section 3)."""
+
+from typing import Any
+
+import numpy as np
+
+from semistream.joins.semi_stream_join import SemiStreamJoin
+from semistream.page_choice import OldestFirst, PageChoice
+from semistream.relation.base import Page
+from semistream.stream_table import START
+
+_MOST_AHEAD = 4096
+
+
+class HybridJoin(SemiStreamJoin):
+    """Reads the page of the oldest waiting tuple and joins it with all tuples that wait.
+
+    Where the paper reads w tuples or none, this reads those that are there, so that none is left in the buffer when
+    the stream pauses.
+
+    Args:
+        *args: as for every join.
+        page_choice: whose page is read next; the oldest tuple's when left out.
+        **kwargs: as for every join.
+    """
+
+    def __init__(self, *args: Any, page_choice: PageChoice | None = None, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **kwargs)
+        self.page_choice = page_choice or OldestFirst()
+
+    def _stream_phase(self) -> None:
+        """Lines 3 to 6: read w tuples from the stream buffer into H, and their keys into Q."""
+        while len(self.stream_buffer) and self._probe_front_stage(room=self.waiting.free):
+            pass
+
+    def _disk_phase(self) -> None:
+        """Lines 7 to 15: read the page of the oldest tuple, output all its matches and delete them from H and Q."""
+        g, page = self._next_page()
+        if page < 0:
+            return
+        key = int(self.waiting.keys(np.array([g]))[0])
+        self._join(self.disk_buffer.load(page))
+        if g in self.waiting.queue:
+            self._join_other_candidates(g, key, page)
+
+    def _next_page(self) -> tuple[int, int]:
+        """Choose a waiting tuple and look up its page; tuples whose key R does not have are dropped on the way.
+
+        These are lines 7 to 11 of 003's algorithm 1. The further one has to look, the more keys are looked up at once.
+        """
+        ahead = 1
+        while len(self.waiting):
+            g = self.page_choice.next(self.waiting)
+            page = int(self.relation.locate(self.waiting.keys(np.array([g])))[0])
+            if page >= 0:
+                return g, page
+            slots = np.append(self.waiting.queue.oldest(ahead), g)
+            self._drop_absent(np.unique(self.waiting.keys(slots)))
+            ahead = min(2 * ahead, _MOST_AHEAD)
+        return -1, -1
+
+    def _drop_absent(self, keys: np.ndarray) -> None:
+        """Give out tuples whose key the index does not know as unmatched, with all that have the same key."""
+        absent = keys[self.relation.locate(keys) < 0]
+        self._remember_absent(absent)
+        cursor = START
+        while cursor[0] < len(absent):
+            found, cursor = self.waiting.table.take(absent, cursor, self._found_slots, self._found_rows)
+            self._output.unmatched(self.waiting.rows, self._found_slots[:found])
+            self.waiting.release(self._found_slots[:found])
+
+    def _join(self, page: Page) -> None:
+        """Output r joined with H for each tuple r of the page, in portions that fit into memory, and delete them.
+
+        Where equal 64-bit keys do not mean equal keys, tuples stay in H until their match is confirmed.
+        """
+        find = self.waiting.table.take if self.relation.codec.exact else self.waiting.table.probe
+        self.probed += len(page.keys)
+        cursor = START
+        while cursor[0] < len(page.keys):
+            found, cursor = find(page.keys, cursor, self._found_slots, self._found_rows)
+            slots, rows = self._found_slots[:found], self._found_rows[:found]
+            if not self.relation.codec.exact:
+                slots, rows = self._confirmed(page, slots, rows)
+                self.waiting.table.delete(slots)
+            self._output.joined(self.waiting.rows, slots, self._output_rows(page), rows)
+            self._consider(page, rows)
+            self.waiting.release(slots)
+
+    def _join_other_candidates(self, g: int, key: int, page: int) -> None:
+        """Look further for a tuple that its page did not match: fingerprints collided, or the row has gone."""
+        for candidate in self.relation.candidates(key):
+            if candidate != page:
+                self._join(self.disk_buffer.load(candidate))
+            if g not in self.waiting.queue:
+                return
+        slots = np.array([g])
+        self._output.unmatched(self.waiting.rows, slots)
+        self.waiting.delete(slots)
+
+    def _consider(self, page: Page, matched: np.ndarray) -> None:
+        """Do nothing with frequencies: HYBRIDJOIN has no cache."""
+
+    def _remember_absent(self, keys: np.ndarray) -> None:
+        """Remember nothing: HYBRIDJOIN has no front stage."""

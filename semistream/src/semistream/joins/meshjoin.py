@@ -1,0 +1,97 @@
+"""MESHJOIN (004 section 3.1, figure 4)."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.joins.semi_stream_join import SemiStreamJoin
+from semistream.memory_split import Needs
+from semistream.relation.base import Page
+from semistream.stream_table import START, Cursor
+
+
+class MeshJoin(SemiStreamJoin):
+    """Scans R in a cycle and joins each page with a window of the stream; needs no index.
+
+    A tuple leaves the window once it has met all k pages of R. The window holds k chunks of w tuples.
+    """
+
+    unique_key: ClassVar[bool] = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **kwargs)
+        self.k = max(1, self.relation.pages)
+        self.w = self._chunk_size()
+        self._matched = np.zeros(self.waiting.slots, dtype=np.bool_)
+        self._chunks = np.zeros(self.k, dtype=np.int64)  # tuples that entered at each of the last k iterations
+        self._iteration = 0
+        self._loaded = 0  # tuples that entered since the last iteration
+
+    def memory_used(self) -> int:
+        """Count the bytes of all parts, buffers at their full size."""
+        return super().memory_used() + self._matched.nbytes + self._chunks.nbytes
+
+    def _stream_phase(self) -> None:
+        """Lines 2, 7 and 8: read w tuples of S, add them to H and enqueue them in Q."""
+        while len(self.stream_buffer) and (room := min(self.w - self._loaded, self.waiting.free)):
+            before = len(self.waiting)
+            read = self._probe_front_stage(room)
+            self._loaded += len(self.waiting) - before
+            if not read:
+                return
+
+    def _disk_phase(self) -> None:
+        """Lines 2, 9, 10: read the next page of R and join it with H. Then expire what has met all of R."""
+        if self.relation.pages:
+            self._join(self.disk_buffer.load(self._iteration % self.k))
+        self._chunks[self._iteration % self.k] = self._loaded
+        self._loaded = 0
+        self._iteration += 1
+        self._expire(int(self._chunks[self._iteration % self.k]))
+
+    def _join(self, page: Page) -> None:
+        """Output r joined with H for each tuple r of the page, in portions that fit into memory."""
+        self.probed += len(page.keys)
+        cursor = START
+        while cursor[0] < len(page.keys):
+            slots, rows, cursor = self._probe(page, cursor)
+            self._give(page, slots, rows)
+            self._matched[slots] = True
+            self._consider(page, rows)
+
+    def _probe(self, page: Page, cursor: Cursor) -> tuple[np.ndarray, np.ndarray, Cursor]:
+        """Find waiting tuples and the row of the page that each matches, from the cursor on."""
+        found, cursor = self.waiting.table.probe(page.keys, cursor, self._found_slots, self._found_rows)
+        return *self._confirmed(page, self._found_slots[:found], self._found_rows[:found]), cursor
+
+    def _give(self, page: Page, slots: np.ndarray, rows: np.ndarray) -> None:
+        """Output waiting tuples with rows of the page."""
+        self._output.joined(self.waiting.rows, slots, self._output_rows(page), rows)
+
+    def _expire(self, count: int) -> None:
+        """Lines 3 to 6: dequeue the oldest chunk T and remove its tuples from H."""
+        slots = self.waiting.queue.oldest(count)
+        self._output.unmatched(self.waiting.rows, slots[~self._matched[slots]])
+        self._matched[slots] = False
+        self.waiting.delete(slots)
+
+    def _chunk_size(self) -> int:
+        """Size w so that k chunks fill H."""
+        return self.waiting.slots // self.k
+
+    def _enough_room(self) -> bool:
+        return True
+
+    def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - as in the base
+        """Ask for a flag for each tuple, and room for the sizes of chunks."""
+        k = max(1, self.relation.pages)
+        return replace(self.needs, least_waiting=self._least_waiting(), extra_per_waiting=1, extra_fixed=8 * k)
+
+    def _least_waiting(self) -> int:
+        """Ask for one tuple a chunk at least."""
+        return max(1, self.relation.pages)
+
+    def _consider(self, page: Page, matched: np.ndarray) -> None:
+        """Do nothing with frequencies: MESHJOIN has no cache."""

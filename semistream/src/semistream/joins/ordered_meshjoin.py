@@ -1,0 +1,61 @@
+"""MESHJOIN with output in the order of the stream (004 section 3.3)."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.joins.meshjoin import MeshJoin
+from semistream.memory_split import Needs, heap_blocks
+from semistream.ordered_results import OrderedResults
+from semistream.relation.base import Page
+from semistream.row_store import RowStore
+from semistream.stream_buffer import Chunk
+
+
+class OrderedMeshJoin(MeshJoin):
+    """MESHJOIN that keeps results with their tuple in H, and gives them out when the tuple expires.
+
+    There is room for one result a waiting tuple on average; a join that has more of them at a time is an error.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **kwargs)
+        master = pa.schema([self.relation.schema.field(name) for name in self._columns])
+        slots = self.waiting.slots
+        self._results = OrderedResults(master, slots, slots * heap_blocks(master, self.shares))
+        self._keyless = np.zeros(slots, dtype=np.bool_)  # tuples that match nothing, but have a place in the order
+
+    def memory_used(self) -> int:
+        """Count the bytes of all parts, buffers at their full size."""
+        return super().memory_used() + self._results.nbytes + self._keyless.nbytes
+
+    def _needs(self, master: pa.Schema) -> Needs:
+        needs = super()._needs(master)
+        strings = heap_blocks(master, self.shares) * RowStore.bytes_per_block(master)
+        extra = OrderedResults.bytes_per_slot(master) + strings + 1
+        return replace(needs, extra_per_waiting=needs.extra_per_waiting + extra)
+
+    def _head(self, most: int) -> Chunk:
+        """Let tuples without a key wait, too: they keep their place in the order."""
+        chunk = self.stream_buffer.head(most)
+        return chunk._replace(valid=np.ones(len(chunk.valid), dtype=np.bool_))
+
+    def _wait(self, chunk: Chunk, misses: np.ndarray) -> None:
+        slots = self.waiting.insert(chunk.rows, misses, chunk.keys[misses], chunk.first + misses)
+        self._keyless[slots] = ~self.stream_buffer.head(len(chunk.keys)).valid[misses]
+
+    def _give(self, page: Page, slots: np.ndarray, rows: np.ndarray) -> None:
+        """Keep the results."""
+        matching = ~self._keyless[slots]
+        self._results.add(slots[matching], page, rows[matching])
+
+    def _expire(self, count: int) -> None:
+        """Dequeue the oldest chunk with its results, in order."""
+        slots = self.waiting.queue.oldest(count)
+        tuples, places = self._results.take(slots)
+        with_result = np.isin(slots, tuples)
+        self._output.in_order(self.waiting.rows, tuples, self._results.rows, places, slots[~with_result])
+        self._results.release(places)
+        self.waiting.delete(slots)

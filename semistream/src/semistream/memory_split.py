@@ -1,0 +1,160 @@
+"""The split of memory over a join's parts: the one place that decides it.
+
+The papers give most of the memory to H_S and Q, a small share to the stream buffer, one page to the disk buffer, and
+15% to the front stage (003 section 5.4, 000 section 4.4.1).
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from semistream import arrow
+from semistream.disk_buffer import DiskBuffer
+from semistream.front_stage import FrontStage
+from semistream.relation.base import Relation
+from semistream.row_store import BLOCK, RowStore
+from semistream.stream_buffer import StreamBuffer
+from semistream.waiting_tuples import WaitingTuples
+
+_LEAST = 16  # rows of the smallest chunk, slots of the smallest table
+_MOST_CHUNK_ROWS = 65536
+_LEAST_BLOCKS = 2048  # heap of a join with few slots, if its memory affords that
+_SMALL = 1024  # bytes of counters and the like in all parts together
+_PROBE_BYTES = 8  # a found slot and its master row, for each row of a chunk
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of a join's memory; what is left goes to H_S and Q.
+
+    Attributes:
+        stream_buffer: share of the stream buffer and the arrays that one chunk of it needs.
+        front_stage: share of H_R, of joins that have it, and of the non-swappable pages of X-HYBRIDJOIN.
+        absent: share of the memory of absent keys, of joins that have a front stage.
+        string_bytes: expected length of a string or binary value.
+    """
+
+    stream_buffer: float = 0.05
+    front_stage: float = 0.15
+    absent: float = 0.01
+    string_bytes: int = 32
+
+    def __post_init__(self) -> None:
+        total = self.stream_buffer + self.front_stage + self.absent
+        if min(self.stream_buffer, self.front_stage, self.absent) < 0 or total >= 1:
+            raise ValueError(f"shares must not be negative and their sum less than 1, got {self}: H_S gets the rest")
+
+
+@dataclass(frozen=True)
+class MemorySplit:
+    """Sizes of a join's parts, which together fill its memory."""
+
+    chunk_rows: int
+    buffer_bytes: int
+    cache_slots: int
+    cache_blocks: int
+    absent_slots: int
+    pinned_pages: int
+    waiting_slots: int  # h_S
+    waiting_blocks: int
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a join asks of the split beside stream buffer, disk buffer and H_S."""
+
+    front_stage: bool = False
+    pinned_pages: bool = False
+    least_waiting: int = _LEAST
+    most_waiting: int = 2**31 - 1
+    extra_per_waiting: int = 0
+    extra_fixed: int = 0
+    extra_per_cached: int = 0
+
+
+def split_memory(
+    memory: int,
+    shares: Shares,
+    needs: Needs,
+    relation: Relation,
+    read: pa.Schema,
+    kept: pa.Schema,
+    cached: pa.Schema,
+) -> MemorySplit:
+    """Divide `memory` bytes, or say what the least would be.
+
+    Args:
+        memory: all that there is.
+        shares: how it is divided.
+        needs: what the join asks for.
+        relation: R.
+        read: the stream's columns that the stream buffer holds.
+        kept: those that a waiting tuple has.
+        cached: R's columns that the front stage has.
+    """
+    chunk_row = _row_bytes(read, shares) + StreamBuffer.BYTES_PER_ROW + FrontStage.BYTES_PER_CHUNK_ROW + _PROBE_BYTES
+    cache_slot = (
+        FrontStage.bytes_per_slot(cached)
+        + heap_blocks(cached, shares) * RowStore.bytes_per_block(cached)
+        + needs.extra_per_cached
+    )
+    waiting_strings = heap_blocks(kept, shares) * RowStore.bytes_per_block(kept)
+    waiting_slot = WaitingTuples.bytes_per_slot(kept) + waiting_strings + needs.extra_per_waiting
+    page = DiskBuffer.size(relation)
+    fixed = _SMALL + page + needs.extra_fixed
+    least = (
+        fixed
+        + _LEAST * chunk_row
+        + needs.front_stage * _LEAST * (cache_slot + FrontStage.BYTES_PER_ABSENT_KEY)
+        + needs.pinned_pages * page
+        + needs.least_waiting * waiting_slot
+    )
+    if memory < least:
+        raise ValueError(
+            f"memory must be at least {least} bytes for this join, relation and stream, got {memory}: "
+            "give it more, or build the relation with fewer rows a page"
+        )
+
+    def slots(share: float, size: int) -> int:
+        """Count the slots that a share affords beyond the least configuration."""
+        return _LEAST + int(share * (memory - least)) // size
+
+    chunk_rows = min(slots(shares.stream_buffer, chunk_row), _MOST_CHUNK_ROWS)
+    buffer_bytes = chunk_rows * (_row_bytes(read, shares) + StreamBuffer.BYTES_PER_ROW)
+    cache_slots = slots(shares.front_stage, cache_slot) if needs.front_stage else 0
+    absent_slots = slots(shares.absent, FrontStage.BYTES_PER_ABSENT_KEY) if needs.front_stage else 0
+    pinned = needs.pinned_pages * max(1, int(shares.front_stage * (memory - least)) // page)
+    rest = (
+        memory
+        - fixed
+        - chunk_rows * chunk_row
+        - cache_slots * cache_slot
+        - absent_slots * FrontStage.BYTES_PER_ABSENT_KEY
+        - pinned * page
+    )
+    waiting_slots = min(rest // waiting_slot, needs.most_waiting)
+    return MemorySplit(
+        chunk_rows=chunk_rows,
+        buffer_bytes=buffer_bytes,
+        cache_slots=cache_slots,
+        cache_blocks=cache_slots * heap_blocks(cached, shares),
+        absent_slots=absent_slots,
+        pinned_pages=pinned,
+        waiting_slots=waiting_slots,
+        waiting_blocks=min(
+            (rest - waiting_slots * (waiting_slot - waiting_strings)) // (BLOCK + 4),
+            max(waiting_slots * heap_blocks(kept, shares), _LEAST_BLOCKS),
+        ),
+    )
+
+
+def heap_blocks(schema: pa.Schema, shares: Shares) -> int:
+    """Count the heap blocks a row is expected to take."""
+    return sum(-(-shares.string_bytes // BLOCK) for field in schema if arrow.is_variable_width(field.type))
+
+
+def _row_bytes(schema: pa.Schema, shares: Shares) -> int:
+    """Count the bytes an Arrow row is expected to take."""
+    return RowStore.bytes_per_slot(schema) + sum(
+        shares.string_bytes for field in schema if arrow.is_variable_width(field.type)
+    )

@@ -1,0 +1,146 @@
+"""The interface of R: pages of consecutive rows, an index from key to page, and exact counts of what was read."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.keys import KeyCodec
+from semistream.relation.key_index import MOST_ROWS, KeyIndex
+
+
+class Page(NamedTuple):
+    """A partition of R in memory."""
+
+    first: int  # position in R of its first row
+    keys: np.ndarray  # 64-bit key of each row
+    rows: pa.RecordBatch
+
+
+@dataclass
+class Counters:
+    """What has been read from a relation so far."""
+
+    pages_read: int = 0
+    bytes_read: int = 0
+    seeks: int = 0  # page reads that did not follow the page before
+    look_ups: int = 0  # keys looked up in the index
+
+
+class Relation(ABC):
+    """R, in pages.
+
+    Attributes:
+        schema: columns of R.
+        key: names of the key columns.
+        codec: how key columns become 64-bit keys.
+        row_count: rows of R.
+        page_rows: rows of a page, the last one may have fewer.
+        page_bytes: size of the largest page.
+        unique: no two rows have the same key.
+        counters: what has been read so far.
+    """
+
+    schema: pa.Schema
+    key: tuple[str, ...]
+    codec: KeyCodec
+    row_count: int
+    page_rows: int
+    page_bytes: int
+    unique: bool
+    counters: Counters
+
+    def _describe(self, schema: pa.Schema, key: Sequence[str], page_rows: int) -> None:
+        """Check and keep what every store knows of its relation."""
+        missing = [name for name in key if name not in schema.names]
+        if not key or missing:
+            raise ValueError(f"key must name columns of the relation {schema.names}, got {list(key)}: correct the key")
+        check_page_rows(page_rows)
+        self.schema = schema
+        self.key = tuple(key)
+        self.codec = KeyCodec([schema.field(name).type for name in key])
+        self.page_rows = page_rows
+        self.counters = Counters()
+        self._last_page = -2  # before the first read no page follows
+
+    @property
+    def pages(self) -> int:
+        """Count the pages of R."""
+        return -(-self.row_count // self.page_rows)
+
+    def read_page(self, page: int) -> Page:
+        """Read one page."""
+        if not 0 <= page < self.pages:
+            raise ValueError(f"page must be between 0 and {self.pages - 1}, got {page}: there is no such page")
+        read, nbytes = self._read(page)
+        self.counters.pages_read += 1
+        self.counters.bytes_read += nbytes
+        self.counters.seeks += page != self._last_page + 1
+        self._last_page = page
+        return read
+
+    def locate(self, keys: np.ndarray) -> np.ndarray:
+        """Look keys up in the index: the page of each, or -1 when R has no such key."""
+        self.counters.look_ups += len(keys)
+        return self._locate(keys)
+
+    def candidates(self, key: int) -> list[int]:
+        """Look up every page that may hold a key: more than one when fingerprints collide or keys repeat.
+
+        Of the rows of a key that repeats only the first 64 are in the index.
+        """
+        self.counters.look_ups += 1
+        return self._candidates(key)
+
+    @abstractmethod
+    def _read(self, page: int) -> tuple[Page, int]:
+        """Read one page and say how many bytes that took."""
+
+    @abstractmethod
+    def _locate(self, keys: np.ndarray) -> np.ndarray: ...
+
+    @abstractmethod
+    def _candidates(self, key: int) -> list[int]: ...
+
+
+class IndexedRelation(Relation):
+    """A relation whose index is a `KeyIndex`."""
+
+    _index: KeyIndex
+
+    def _locate(self, keys: np.ndarray) -> np.ndarray:
+        positions = self._index.first(keys)
+        return np.where(positions < 0, -1, positions // self.page_rows)
+
+    def _candidates(self, key: int) -> list[int]:
+        pages: list[int] = np.unique(self._index.all(key) // self.page_rows).tolist()
+        return pages
+
+
+def is_unique(codec: KeyCodec, index: KeyIndex, fetch: Callable[[np.ndarray], pa.RecordBatch]) -> bool:
+    """Tell whether keys are unique; `fetch` gives the key columns of rows that share a fingerprint."""
+    repeated = index.repeated_keys()
+    if codec.exact:
+        return not len(repeated)
+    groups = (fetch(index.all(int(key))).to_pylist() for key in repeated)
+    return all(len({tuple(row.values()) for row in group}) == len(group) < MOST_ROWS for group in groups)
+
+
+def check_page_rows(page_rows: int) -> None:
+    """Refuse pages without rows."""
+    if page_rows < 1:
+        raise ValueError(f"page_rows must be at least 1, got {page_rows}: 500 is a usual size")
+
+
+def check_keys(codec: KeyCodec, rows: pa.RecordBatch, key: Sequence[str]) -> np.ndarray:
+    """Encode the key columns of rows of R, none of which may be null."""
+    keys, valid = codec.encode([rows.column(name) for name in key])
+    if not valid.all():
+        raise ValueError(
+            f"key columns {list(key)} of the relation must not be null, row {int(np.argmin(valid))} of a batch is: "
+            "leave such rows out"
+        )
+    return keys

@@ -1,0 +1,194 @@
+"""The index of R from 64-bit key to row position: a hash table with open addressing, in memory or in a mapped file.
+
+It consists of `PARTITIONS` tables of one size, chosen by the high bits of the hash, so that a writer can build one
+after the other in bounded memory. Fingerprints of different keys may be equal, so that a 64-bit key may occur more
+than once, but at most `MOST_ROWS` times: a key that so many rows have repeats, and joins that need no index are left.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from semistream.kernel import home, kernel, mix, tag
+
+PARTITIONS = 64
+MOST_ROWS = 64  # of one 64-bit key; more are not in the index
+_BITS = np.uint64(6)
+_SHIFT = np.uint64(58)
+_EMPTY = -1
+
+
+class KeyIndex:
+    """Positions by key, over arrays of `PARTITIONS` equal parts."""
+
+    def __init__(self, keys: np.ndarray, positions: np.ndarray) -> None:
+        self._keys = keys
+        self._positions = positions
+
+    @classmethod
+    def build(cls, keys: np.ndarray) -> "KeyIndex":
+        """Index the keys of all rows in memory."""
+        rows = indexed(keys)
+        keys = keys[rows]
+        part = partition(keys)
+        size = part_size(int(np.bincount(part, minlength=PARTITIONS).max(initial=0)))
+        places, positions = np.zeros(size * PARTITIONS, dtype=np.int64), np.full(size * PARTITIONS, _EMPTY)
+        for p in range(PARTITIONS):
+            span = slice(p * size, (p + 1) * size)
+            chosen = part == p
+            fill_part(keys[chosen], rows[chosen], places[span], positions[span])
+        return cls(places, positions)
+
+    def first(self, keys: np.ndarray) -> np.ndarray:
+        """Give the position of a row with each key, or -1."""
+        found = np.empty(len(keys), dtype=np.int64)
+        _first(keys, self._keys, self._positions, found)
+        return found
+
+    def all(self, key: int) -> np.ndarray:
+        """Give the positions of all rows with a key."""
+        found = np.empty(MOST_ROWS, dtype=np.int64)
+        return found[: _all(key, self._keys, self._positions, found)]
+
+    def repeated_keys(self) -> np.ndarray:
+        """List 64-bit keys that several rows share."""
+        size, repeated = len(self._keys) // PARTITIONS, []
+        for start in range(0, size * PARTITIONS, size):
+            keys, marks = self._keys[start : start + size], np.zeros(size, dtype=np.bool_)
+            _mark_repeated(keys, self._positions[start : start + size], marks)
+            repeated.append(keys[marks])
+        return np.unique(np.concatenate(repeated))
+
+
+class CheckedIndex(KeyIndex):
+    """An index in a file: each part is compared with its checksum before it is first used."""
+
+    def __init__(self, keys: np.ndarray, positions: np.ndarray, checksums: Sequence[int], name: str) -> None:
+        super().__init__(keys, positions)
+        self._checksums = checksums
+        self._name = name
+        self._unchecked = np.ones(PARTITIONS, dtype=np.bool_)
+
+    def first(self, keys: np.ndarray) -> np.ndarray:
+        """Give the position of a row with each key, or -1."""
+        self._check_parts_of(keys)
+        return super().first(keys)
+
+    def all(self, key: int) -> np.ndarray:
+        """Give the positions of all rows with a key."""
+        self._check_parts_of(np.array([key]))
+        return super().all(key)
+
+    def verify(self) -> None:
+        """Compare every part with its checksum."""
+        for part in range(PARTITIONS):
+            self._check(part)
+
+    def _check_parts_of(self, keys: np.ndarray) -> None:
+        if self._unchecked.any():
+            parts = np.unique(partition(keys))
+            for part in parts[self._unchecked[parts]].tolist():
+                self._check(part)
+                self._unchecked[part] = False
+
+    def _check(self, part: int) -> None:
+        size = len(self._keys) // PARTITIONS
+        span = slice(part * size, (part + 1) * size)
+        if part_checksum(self._keys[span], self._positions[span]) != self._checksums[part]:
+            raise ValueError(f"index part {part} of {self._name} must match its checksum: build the file again")
+
+
+def indexed(keys: np.ndarray) -> np.ndarray:
+    """Choose the rows that the index has, in order: the first `MOST_ROWS` of each key."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    beyond = np.zeros(len(keys), dtype=np.bool_)
+    beyond[MOST_ROWS:] = ordered[MOST_ROWS:] == ordered[:-MOST_ROWS]
+    return np.sort(order[~beyond])
+
+
+def part_checksum(keys: np.ndarray, positions: np.ndarray) -> int:
+    """Compute the checksum of a part of the index."""
+    return zlib.crc32(positions.data, zlib.crc32(keys.data))
+
+
+def part_size(most: int) -> int:
+    """Give each part half as many places again as the fullest part has keys."""
+    return most + most // 2 + 8
+
+
+def partition(keys: np.ndarray) -> np.ndarray:
+    """Choose the part of the index each key belongs to."""
+    parts = np.empty(len(keys), dtype=np.int64)
+    _partition(keys, parts)
+    return parts
+
+
+@kernel
+def _partition(keys: np.ndarray, parts: np.ndarray) -> None:
+    for i in range(len(keys)):
+        parts[i] = np.int64(mix(keys[i]) >> _SHIFT)
+
+
+@kernel
+def fill_part(new_keys: np.ndarray, new_positions: np.ndarray, keys: np.ndarray, positions: np.ndarray) -> None:
+    """Put keys that belong to one part into its empty places."""
+    for i in range(len(new_keys)):
+        place = home(tag(mix(new_keys[i]) << _BITS), len(keys))
+        while positions[place] != _EMPTY:
+            place += 1
+            if place == len(keys):
+                place = 0
+        keys[place] = new_keys[i]
+        positions[place] = new_positions[i]
+
+
+@kernel
+def _first(wanted: np.ndarray, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> None:
+    size = len(keys) // PARTITIONS
+    for i in range(len(wanted)):
+        h = mix(wanted[i])
+        start = np.int64(h >> _SHIFT) * size
+        place = home(tag(h << _BITS), size)
+        found[i] = _EMPTY
+        while positions[start + place] != _EMPTY:
+            if keys[start + place] == wanted[i]:
+                found[i] = positions[start + place]
+                break
+            place += 1
+            if place == size:
+                place = 0
+
+
+@kernel
+def _all(key: int, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> int:
+    """Fill in the positions of all rows with a key, and count them."""
+    size = len(keys) // PARTITIONS
+    h = mix(key)
+    start = np.int64(h >> _SHIFT) * size
+    place = home(tag(h << _BITS), size)
+    count = 0
+    while positions[start + place] != _EMPTY and count < len(found):
+        if keys[start + place] == key:
+            found[count] = positions[start + place]
+            count += 1
+        place += 1
+        if place == size:
+            place = 0
+    return count
+
+
+@kernel
+def _mark_repeated(keys: np.ndarray, positions: np.ndarray, marks: np.ndarray) -> None:
+    """Mark every key of a part that a search from its home meets before its own place."""
+    for i in range(len(keys)):
+        if positions[i] != _EMPTY:
+            place = home(tag(mix(keys[i]) << _BITS), len(keys))
+            while place != i:
+                if keys[place] == keys[i]:
+                    marks[i] = True
+                    break
+                place += 1
+                if place == len(keys):
+                    place = 0

@@ -1,0 +1,135 @@
+"""R in MariaDB or MySQL: pages are ranges of the clustered key, the index is the table's own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream import arrow
+from semistream.relation.base import Page, Relation, check_keys
+
+Connection = Any  # of pymysql, which is imported only where a relation is used
+_GROWTH = 2  # rows may be added to a page until it is this many times as large as the largest was
+
+
+class MariaDbRelation(Relation):
+    """Reads a table over one connection, which is opened again when it breaks.
+
+    Opening a relation scans the table's keys once, in order, and remembers where pages begin. Rows may change, come
+    and go meanwhile; a page that has grown out of its room in memory is an error.
+
+    Args:
+        connect: opens a connection of pymysql.
+        table: the table's name.
+        schema: the columns to read, with their Arrow types.
+        key: the integer column that the table is clustered by.
+        page_rows: rows of a page.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Connection], table: str, schema: pa.Schema, key: str, page_rows: int = 500
+    ) -> None:
+        self._describe(schema, [key], page_rows)
+        if not self.codec.exact:
+            raise ValueError(f"key must be one integer column, got {schema.field(key)}: publish a page file instead")
+        self._connect = connect
+        self._connection: Connection = None
+        self._columns = ", ".join(_quoted(name) for name in schema.names)
+        self._table, self._key = _quoted(table), _quoted(key)
+        self._measure_pages()
+
+    def close(self) -> None:
+        """Close the connection; the next read opens another one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _measure_pages(self) -> None:
+        """Scan the table in the order of its key: where pages begin, how large they are, whether keys repeat."""
+        strings = [name for name in self.schema.names if arrow.is_variable_width(self.schema.field(name).type)]
+        lengths = " + ".join(f"COALESCE(LENGTH({_quoted(name)}), 0)" for name in strings) or "0"
+        starts: list[int] = []
+        self.row_count, self.unique, largest, size = 0, True, 0, 0
+        last = None
+        for key, length in self._stream(f"SELECT {self._key}, {lengths} FROM {self._table} ORDER BY {self._key}"):  # noqa: S608 - quoted
+            if self.row_count % self.page_rows == 0:
+                starts.append(key)
+                size = 0
+            size += length
+            largest = max(largest, size)
+            self.unique = self.unique and key != last
+            last = key
+            self.row_count += 1
+        self._starts = np.array(starts, dtype=np.int64)
+        row = sum(
+            9 if arrow.is_variable_width(f.type) else arrow.fixed_width_dtype(f.type).itemsize + 1 for f in self.schema
+        )
+        self.page_bytes = _GROWTH * (largest + row * self.page_rows)
+
+    def _read(self, page: int) -> tuple[Page, int]:
+        above = [f"{self._key} >= %s"] if page else []
+        below = [f"{self._key} < %s"] if page + 1 < self.pages else []
+        limits = [int(start) for start in self._starts[page : page + 2]][0 if page else 1 :]
+        where = " WHERE " + " AND ".join([*above, *below]) if above or below else ""
+        rows = self._query(f"SELECT {self._columns} FROM {self._table}{where} ORDER BY {self._key}", limits)  # noqa: S608 - quoted
+        columns = zip(*rows, strict=True) if rows else [()] * len(self.schema)
+        arrays = [pa.array(column).cast(kind) for column, kind in zip(columns, self.schema.types, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if batch.nbytes > self.page_bytes:
+            raise ValueError(
+                f"page {page} of {self._table} must fit into {self.page_bytes} bytes, it has grown to {batch.nbytes}: "
+                "open the relation again"
+            )
+        keys = check_keys(self.codec, batch, self.key)
+        return Page(page * self.page_rows, keys, batch), batch.nbytes
+
+    def _locate(self, keys: np.ndarray) -> np.ndarray:
+        if not len(keys):
+            return np.empty(0, dtype=np.int64)
+        marks = ", ".join(["%s"] * len(keys))
+        rows = self._query(f"SELECT {self._key} FROM {self._table} WHERE {self._key} IN ({marks})", keys.tolist())  # noqa: S608 - quoted
+        known = np.isin(keys, np.array([key for (key,) in rows], dtype=np.int64))
+        return np.where(known, np.maximum(np.searchsorted(self._starts, keys, side="right") - 1, 0), -1)
+
+    def _candidates(self, key: int) -> list[int]:
+        return [int(page) for page in self._locate(np.array([key])) if page >= 0]
+
+    def _query(self, statement: str, values: Sequence[int]) -> list[tuple[Any, ...]]:
+        """Run a statement, on a new connection when the one at hand has broken."""
+        import pymysql
+
+        try:
+            return self._rows(statement, values)
+        except (pymysql.OperationalError, pymysql.InterfaceError):
+            self._forget_connection()
+            return self._rows(statement, values)
+
+    def _rows(self, statement: str, values: Sequence[int]) -> list[tuple[Any, ...]]:
+        with self._open().cursor() as cursor:
+            cursor.execute(statement, values)
+            return list(cursor.fetchall())
+
+    def _stream(self, statement: str) -> Any:  # noqa: ANN401 - rows of a server-side cursor
+        import pymysql.cursors
+
+        with self._open().cursor(pymysql.cursors.SSCursor) as cursor:
+            cursor.execute(statement)
+            yield from cursor
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+            self._connection.autocommit(True)  # noqa: FBT003 - each read sees the rows of its time
+        return self._connection
+
+    def _forget_connection(self) -> None:
+        """Drop a connection that has broken; there is nobody left to say goodbye to."""
+        if self._connection is not None:  # it is None when even opening failed
+            self._connection._force_close()  # noqa: SLF001 - pymysql's own way to close without a word to the server
+            self._connection = None
+
+
+def _quoted(name: str) -> str:
+    """Quote an identifier."""
+    return "`" + name.replace("`", "``") + "`"

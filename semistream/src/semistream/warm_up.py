@@ -1,0 +1,68 @@
+"""Compiles every kernel, or loads it from the cache, so that no worker does so at its first batch."""
+
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from semistream.condition import Compare
+from semistream.joins import (
+    CachedIndexNestedLoopJoin,
+    CHybridJoin,
+    CMeshJoin,
+    ConditionMeshJoin,
+    OrderedMeshJoin,
+    SemiStreamJoin,
+)
+from semistream.relation import MemoryRelation, PageFile, Relation, write_page_file
+
+_MEMORY = 100_000
+_LITTLE = 20_000  # the front stage overflows
+
+
+@cache  # once a process
+def warm_up() -> None:
+    """Join a few tuples with keys of integers, of strings and of both, in every way that has kernels of its own."""
+    for key in (["long"], ["text"], ["long", "text"]):
+        master = _rows(200)
+        stream = pa.concat_tables([*[_rows(50)] * 4, _rows(200), _rows(1, first=1000)])
+        stream = stream.rename_columns([f"s_{name}" for name in stream.column_names])
+        on = [f"s_{name}" for name in key]
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "r"
+            write_page_file(path, master.schema, master.to_batches(), key, page_rows=20)
+            for relation in (PageFile(path), MemoryRelation(master, key, page_rows=20)):
+                for join in _joins(relation, stream.schema, on):
+                    for batch in stream.to_batches(max_chunksize=50):
+                        join.feed(batch)
+                    join.finish()
+
+
+def _joins(relation: Relation, stream: pa.Schema, on: list[str]) -> Iterator[SemiStreamJoin]:
+    for algorithm in (CHybridJoin, CMeshJoin, CachedIndexNestedLoopJoin, OrderedMeshJoin):
+        yield algorithm(relation, stream, on, _MEMORY, how="left")
+    yield CHybridJoin(relation, stream, on, _LITTLE, how="left", columns=["byte"])
+    if len(on) == 1 and relation.codec.exact:
+        yield ConditionMeshJoin(relation, stream, on, _MEMORY, condition=Compare("<", relation.key[0]))
+
+
+def _rows(count: int, first: int = 0) -> pa.Table:
+    """Make rows with a column of each width, different in each row but for the narrow ones."""
+    numbers = list(range(first, first + count))
+    small = [number % 100 for number in numbers]
+    return pa.table(
+        {
+            "text": [str(n) for n in numbers],
+            "long": numbers,
+            "int": pa.array(numbers, pa.int32()),
+            "short": pa.array(small, pa.int16()),
+            "byte": pa.array(small, pa.int8()),
+            "wide": pa.array(numbers, pa.decimal128(38, 0)),
+        }
+    )
+
+
+if __name__ == "__main__":
+    warm_up()

@@ -1,0 +1,1 @@
+"""What a task does with its events: join, land, send, shed."""

@@ -1,0 +1,168 @@
+"""What a task does with its share of a batch: read the events, join them with the master data, land what they became.
+
+It runs in Spark's Python workers, on Arrow batches. All that a task writes of its share is one transaction, and every
+row's primary key is its event's position: a task that is done twice, or half and then again, leaves what doing it once
+would. A pipeline may limit a batch's time: what waits for its page then is shed, and when time is left, events that
+were shed are taken back, segment by segment, each in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from semistream.joins import TimedCHybridJoin
+
+from spark_apps.enriching import shedding
+from spark_apps.enriching.landing import Landing, Spans, widen
+from spark_apps.enriching.task_join import TaskJoin
+from spark_apps.enriching.worker_join import borrowed_join
+from spark_apps.events.reader import POSITION, EventReader
+from spark_apps.warehouse.bulk_load import loading
+from spark_apps.watching.task_counts import Arrivals, TaskCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from foundation.connections import Connection
+    from spark_apps.pipeline.definition import Pipeline
+    from spark_apps.pipeline.topics import Source
+
+UNLIMITED_TAKES_SECONDS = 1.0  # for events that were shed when their pipeline still had a limit
+LEAST_SHARE = 0.1  # of a batch's time: with less left no segment is taken
+
+
+@dataclass(frozen=True)
+class Enricher:
+    """The function that Spark calls in each task; it travels to the workers.
+
+    Attributes:
+        pipeline: what its file says.
+        source: the topic's incarnation.
+        snapshot: the master data to join with.
+        marker: a column of the master data that is never null: where it is, nothing matched.
+        sheds: the folder of the pipeline's shed events.
+        job: names the batch's job in the rows of segments that it takes back; None to take none.
+        report: takes what a task has counted when it is done.
+    """
+
+    pipeline: Pipeline
+    source: Source
+    snapshot: Path
+    marker: str
+    sheds: Path
+    job: str | None
+    report: Callable[[TaskCounts], None]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Land what the events became, and yield the messages for the enriched topic."""
+        counts = TaskCounts()
+        reader = EventReader(self.pipeline.source.fields, self.pipeline.master.key)
+        with borrowed_join(self.pipeline, reader.schema, self.snapshot) as join, counts.of_join(join):
+            task_join = TaskJoin(join, reader.schema, counts)
+            with counts.timed("join"):
+                join.preload()  # a snapshot is in the order of frequency
+            began = time.monotonic()
+            limit = self.pipeline.batch_seconds
+            yield from self._enrich(batches, reader, _Work(task_join, counts, began + (limit or math.inf)))
+            if self.job is not None:
+                since = began if counts.events else time.monotonic()
+                work = _Work(task_join, counts, since + (limit or UNLIMITED_TAKES_SECONDS))
+                while work.seconds_left > LEAST_SHARE * (work.deadline - since):
+                    if not (yield from self._take_back(self.job, work)):
+                        break
+        counts.measure_worker()
+        self.report(counts)
+
+    def _enrich(self, batches: Iterable[pa.RecordBatch], reader: EventReader, work: _Work) -> Iterator[pa.RecordBatch]:
+        """Land the task's share of the batch."""
+        spans: Spans = {}
+        arrivals = Arrivals()
+        counts = work.counts
+
+        def readable() -> Iterator[pa.RecordBatch]:
+            for batch in counts.awaited(batches):
+                with counts.timed("read"):
+                    widen(spans, batch["partition"], batch["offset"])
+                    arrivals.note(batch["timestamp"])
+                    read = reader.read(batch["partition"], batch["offset"], batch["value"])
+                counts.events += batch.num_rows
+                landing.reject(batch, read.rejected)
+                yield read.events
+
+        with (
+            loading() as connection,
+            self._landing(connection, self.source.number, work, lambda: arrivals.first) as landing,
+        ):
+            for rows in work.join.joined(readable()):
+                for message in landing.land(rows):
+                    self.source.check()  # a message cannot be taken back
+                    yield message
+            self.source.check()  # before the commit, and after all that was read
+            landing.advance(spans)
+            landing.settle(spans)
+            with counts.timed("load"):
+                connection.commit()
+        arrivals.count_latency(counts)
+
+    def _take_back(self, job: str, work: _Work) -> Generator[pa.RecordBatch, None, bool]:
+        """Land the events of a segment as far as there is time for them, and tell whether there was a segment."""
+        spans: Spans = {}
+        with loading() as connection:
+            segment = shedding.take(connection, self.pipeline.name, work.join.schema, job)
+            if segment is None:
+                return False
+            try:
+                events = segment.read(self.sheds, work.join.schema).sort_by([(name, "ascending") for name in POSITION])
+            except (OSError, ValueError) as problem:
+                work.counts.set_aside.append(shedding.set_aside(connection, self.pipeline.name, segment, problem))
+                return True
+            widen(spans, events["kafka_partition"], events["kafka_offset"])
+            with self._landing(connection, segment.source, work, lambda: segment.oldest_at) as landing:
+                landing.pick_up(events)
+                for rows in work.join.joined([events]):
+                    yield from landing.land(rows)
+                landing.settle(spans)
+                with work.counts.timed("load"):
+                    connection.commit()
+        work.counts.taken_back += events.num_rows
+        work.counts.taken_segments.append(segment.number)
+        return True
+
+    @contextmanager
+    def _landing(
+        self, connection: Connection, source: int, work: _Work, oldest: Callable[[], datetime]
+    ) -> Iterator[Landing]:
+        """Land events of a source up to the deadline; what is shed then is written down in the same transaction."""
+        landing = Landing(connection, self.pipeline, source, self.marker, work.counts)
+
+        def register(file: str, events: pa.RecordBatch) -> None:
+            landing.put_off(file, events, oldest())
+
+        store = partial(shedding.EventStore, schema=work.join.schema, events_of=work.join.events_of, register=register)
+        with shedding.TaskShedder(self.sheds, store) as shedder:
+            if isinstance(work.join.join, TimedCHybridJoin):
+                work.join.join.limit(work.deadline, shedder.shed)
+            yield landing
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a task works with: its join, what it counts, and the time up to which it reads pages."""
+
+    join: TaskJoin
+    counts: TaskCounts
+    deadline: float
+
+    @property
+    def seconds_left(self) -> float:
+        """How far the deadline is."""
+        return self.deadline - time.monotonic()

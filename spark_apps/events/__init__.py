@@ -1,0 +1,1 @@
+"""From the bytes of events to Arrow columns."""

@@ -1,0 +1,118 @@
+"""Eight bytes of a text at once, as a word whose lowest byte is the first one.
+
+A question is answered by the top bit of each byte. The sums are made so that nothing is carried into the next byte, or
+only behind a byte that has an answer already (H. S. Warren, Hacker's Delight, section 6-1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
+from semistream.kernel import Integer, inlined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+WIDTH = 8
+
+
+def each(byte: int) -> np.uint64:
+    """Give a word of eight such bytes."""
+    return np.uint64(int.from_bytes(bytes([byte]) * WIDTH, "little"))
+
+
+def padded(text: bytes | pa.Buffer) -> np.ndarray:
+    """Give the bytes as an array, and zeros behind them if there are fewer than a word has."""
+    data = np.frombuffer(text, np.uint8)
+    return data if len(data) >= WIDTH else np.concatenate([data, np.zeros(WIDTH - len(data), np.uint8)])
+
+
+_TOPS = each(0x80)
+_ONES, _SPACES, _QUOTES, _BACKSLASHES = each(1), each(ord(" ")), each(ord('"')), each(ord("\\"))
+# A byte below 0x80 is at least m when adding 0x80 - m sets its top bit, and more than n when adding 0x7F - n does.
+_ZEROS = each(ord("0"))
+_FROM_0, _ABOVE_9 = each(0x80 - ord("0")), each(0x7F - ord("9"))
+_FROM_A, _ABOVE_F = each(0x80 - ord("a")), each(0x7F - ord("f"))
+_ALL = np.uint64(2**64 - 1)
+_BITS = np.uint64(8)
+
+
+def _load(_: Any, array: Any, index: Any) -> Any:  # noqa: ANN401 - numba's types
+    """Read eight bytes, which must all be in the array."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:  # noqa: ANN401
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(64).as_pointer())
+        return builder.load(place, align=1)
+
+    return numba.types.uint64(array, index), generate
+
+
+def _first(_: Any, flags: Any) -> Any:  # noqa: ANN401 - numba's types
+    """Count the bytes before the first one whose top bit is set: eight if there is none."""
+
+    def generate(_context: Any, builder: Any, _: Any, arguments: Any) -> Any:  # noqa: ANN401
+        zeros = builder.cttz(arguments[0], ir.IntType(1)(0))
+        return builder.lshr(zeros, ir.IntType(64)(3))
+
+    return numba.types.int64(flags), generate
+
+
+load: Callable[[np.ndarray, int], np.uint64] = cast("Any", intrinsic(_load))
+first: Callable[[np.uint64], int] = cast("Any", intrinsic(_first))
+
+
+@inlined
+def word_at(data: np.ndarray, at: int) -> np.uint64:
+    """Give the eight bytes that begin at a place of the array, with zeros for those behind its end.
+
+    The array has eight bytes at least (`padded`).
+    """
+    place = min(at, len(data) - WIDTH)
+    return load(data, place) >> (_BITS * np.uint64(at - place))
+
+
+@inlined
+def leading(word: np.uint64, count: int) -> np.uint64:
+    """Give the word's first bytes, one to eight, and zeros for the others."""
+    return word & (_ALL >> (_BITS * np.uint64(WIDTH - count)))
+
+
+@inlined
+def not_plain(word: np.uint64) -> np.uint64:
+    """Tell which bytes end a plain run of a JSON string: controls, quotes, backslashes, all that is not ASCII.
+
+    Bytes behind the first of them may be told falsely.
+    """
+    quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
+    below = (word - _SPACES) & ~word
+    return (below | ((quotes - _ONES) & ~quotes) | ((backslashes - _ONES) & ~backslashes) | word) & _TOPS
+
+
+@inlined
+def not_digits(word: np.uint64) -> np.uint64:
+    """Tell which bytes are no decimal digits; those behind the first of them may be told falsely."""
+    return ~((word + _FROM_0) & ~(word + _ABOVE_9) & ~word) & _TOPS
+
+
+@inlined
+def decimal(word: np.uint64, count: int) -> Integer:
+    """Give the number that the word's first bytes, one to eight, are the digits of."""
+    digits = (word - _ZEROS) << (_BITS * np.uint64(WIDTH - count))  # none in front of them counts as 0
+    pairs = (digits * np.uint64(10) + (digits >> np.uint64(8))) & np.uint64(0x00FF_00FF_00FF_00FF)
+    fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & np.uint64(0x0000_FFFF_0000_FFFF)
+    return np.int64((fours * np.uint64(10_000) + (fours >> np.uint64(32))) & np.uint64(0xFFFF_FFFF))
+
+
+@inlined
+def is_hex(word: np.uint64) -> bool:
+    """Tell whether all eight are hexadecimal digits in lower case."""
+    digits = (word + _FROM_0) & ~(word + _ABOVE_9)
+    letters = (word + _FROM_A) & ~(word + _ABOVE_F)
+    return bool((digits | letters) & ~word & _TOPS == _TOPS)

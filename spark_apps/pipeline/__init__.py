@@ -1,0 +1,1 @@
+"""What a pipeline's file says: its definition, fields, expressions, tables and topics."""

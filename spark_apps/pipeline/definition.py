@@ -1,0 +1,152 @@
+"""A pipeline is one file in `pipelines/`: read and checked here. docs/pipelines.md says what each field means."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path  # noqa: TC003  # in a signature that a reader may evaluate
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from foundation.settings import settings
+from spark_apps.pipeline.expressions import check_expression
+
+# Kafka's rule; dots alone are no name.
+Topic = Annotated[str, Field(max_length=249, pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
+Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+# What both SQL and Arrow can compute: names, numbers, + - * / and brackets.
+Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
+FieldType = Literal["int64", "uint32", "float64", "string", "uuid", "timestamp"]
+NOT_NUMBERS = {"string", "uuid", "timestamp"}
+# By their papers' names; spark_apps/enriching/worker_join.py says which class each is.
+JoinName = Literal[
+    "chybridjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin",
+    "cmeshjoin", "meshjoin", "r_meshjoin", "ordered_meshjoin", "cinlj", "inlj",
+]  # fmt: skip
+LEAST_MEMORY_MB, MOST_MEMORY_MB = 8, 2**20
+MOST_FIELDS = 63  # a bit each, in 64
+LONGEST_NAME = 54  # a table's name has 64 characters, _unmatched included
+LONGEST_MASTER = 50  # the same with _change_update, a trigger
+BESIDE_KEYS = ("access_frequency", "change_id", "position", "weight")  # columns beside the key's in our own tables
+BESIDE_ROWS = "access_rank"  # the same beside all columns
+POSITION = ("source", "kafka_partition", "kafka_offset")  # the primary key of every table of a pipeline
+
+
+class PipelineError(Exception):
+    """A pipeline's file is missing or wrong; the message names file, field, rule and value."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Source(_Section):
+    """The topic that events come from, and the fields that an event must have."""
+
+    topic: Topic
+    partitions: Annotated[int, Field(ge=1, le=1000)]
+    fields: Annotated[dict[Identifier, FieldType], Field(min_length=1, max_length=MOST_FIELDS)]
+
+
+class Master(_Section):
+    """The table that events are enriched from: its key, which events name, and the columns that they get."""
+
+    table: Annotated[Identifier, Field(max_length=LONGEST_MASTER)]
+    key: Annotated[list[Identifier], Field(min_length=1)]
+    columns: Annotated[list[Identifier], Field(min_length=1)]
+    changed: Identifier
+
+
+class Enriched(_Section):
+    """What an enriched row has: fields of the event, columns of the master row, and what is computed from them."""
+
+    topic: Topic | None = None
+    columns: Annotated[list[Identifier], Field(min_length=1)]
+    described_by: Identifier
+    computed: dict[Identifier, Expression] = {}
+
+
+class Pipeline(_Section):
+    """One pipeline's file."""
+
+    name: Annotated[Identifier, Field(max_length=LONGEST_NAME)]
+    memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB, le=MOST_MEMORY_MB)]
+    join: JoinName = "chybridjoin"
+    batch_seconds: Annotated[float, Field(ge=0.1, le=3600)] | None = None
+    source: Source
+    master: Master
+    enriched: Enriched
+
+    @model_validator(mode="after")
+    def _names_do_not_clash(self) -> Self:
+        fields = self.source.fields
+        if reserved := [name for name in POSITION if name in {*fields, *self.master.columns}]:
+            raise ValueError(f"source.fields and master.columns must not be {POSITION}, got {reserved}")
+        if reserved := [name for name in self.master.key if name in BESIDE_KEYS]:
+            raise ValueError(f"master.key must not be of {BESIDE_KEYS}, got {reserved}")
+        if BESIDE_ROWS in {*self.master.key, *self.master.columns, self.master.changed}:
+            raise ValueError(f"master.key, columns and changed must have names of their own, got {BESIDE_ROWS!r}")
+        if self.name == self.master.table:
+            raise ValueError(f"name is the analysts' view and must not be master.table, got {self.name!r}")
+        if self.enriched.topic == self.source.topic:
+            raise ValueError(f"enriched.topic must not be source.topic, got {self.enriched.topic!r}")
+        for where, names in (
+            ("master.key", self.master.key),
+            ("master.columns", self.master.columns),
+            ("enriched.columns", self.enriched.columns),
+        ):
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"{where} must have each name once, got {twice} more than once")
+        if taken := [name for name in self.enriched.computed if name in {*fields, *self.master.columns}]:
+            raise ValueError(f"enriched.computed must have names of its own, got {taken}")
+        return self
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        fields = self.source.fields
+        if self.batch_seconds is not None and self.join != "chybridjoin":
+            raise ValueError(f"batch_seconds needs join chybridjoin, which alone can shed, got {self.join!r}")
+        if unknown := [name for name in self.master.key if name not in fields]:
+            raise ValueError(f"master.key must be fields of source.fields, got {unknown}")
+        if doubled := [name for name in self.master.columns if name in fields]:
+            raise ValueError(f"master.columns must not have the name of a field of source.fields, got {doubled}")
+        known = {*fields, *self.master.columns}
+        if unknown := [name for name in self.enriched.columns if name not in known]:
+            raise ValueError(f"enriched.columns must be of source.fields or master.columns, got {unknown}")
+        describing = [name for name in self.enriched.columns if name in {*self.master.key, *self.master.columns}]
+        if self.enriched.described_by not in describing:
+            raise ValueError(
+                f"enriched.described_by must be of enriched.columns and of the master table: one of {describing}, "
+                f"got {self.enriched.described_by!r}"
+            )
+        numbers = [name for name in self.enriched.columns if fields.get(name) not in NOT_NUMBERS]
+        for name, expression in self.enriched.computed.items():
+            check_expression(expression, numbers, f"enriched.computed.{name}")
+        return self
+
+
+def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
+    """Read `<name>.toml` in the folder of pipelines, by default the settings' one."""
+    file = (folder or settings().pipelines) / f"{name}.toml"
+    shown = f"{file.parent.name}/{file.name}"
+    if not file.is_file():
+        there = ", ".join(sorted(path.stem for path in file.parent.glob("*.toml")))
+        raise PipelineError(f"pipeline {name!r}: there is no {shown}; there are: {there}")
+    try:
+        pipeline = Pipeline.model_validate(tomllib.loads(file.read_text("utf-8-sig")))
+    except UnicodeDecodeError as error:
+        raise PipelineError(f"{shown} must be UTF-8: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise PipelineError(f"{shown} is not TOML: {error}") from error
+    except ValidationError as error:
+        problems = (
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+            + ("" if problem["type"] == "missing" else f", got {problem['input']!r}")
+            if problem["loc"]
+            else str(problem["msg"]).removeprefix("Value error, ")
+            for problem in error.errors()
+        )
+        raise PipelineError(f"{shown}: {'; '.join(problems)}") from error
+    if pipeline.name != name:
+        raise PipelineError(f"{shown}: name must be the file's, {name!r}, got {pipeline.name!r}")
+    return pipeline

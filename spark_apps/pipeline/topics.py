@@ -1,0 +1,107 @@
+"""Topics of a pipeline: made when missing, and told apart from others of the same name."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.errors import KafkaError
+
+from foundation.connections import ANSWER_SECONDS, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from foundation.connections import Login
+    from spark_apps.pipeline.definition import Pipeline
+
+T = TypeVar("T")
+_BOOTSTRAP_MS, _ANSWER_MS = 5_000, 10_000
+_admins: dict[str, KafkaAdminClient] = {}
+
+
+class TopicError(Exception):
+    """A topic cannot be read: it is missing, or another one, or no broker answers; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One incarnation of a topic: a topic that is deleted and made again is another source.
+
+    Attributes:
+        number: under which the warehouse knows it.
+        bootstrap: the broker's address.
+        topic: its name.
+        topic_id: what the broker calls it, and no other topic ever.
+    """
+
+    number: int
+    bootstrap: str
+    topic: str
+    topic_id: str
+
+    def check(self) -> None:
+        """Raise TopicError unless the topic of this name is this one still.
+
+        A topic that is gone never comes back under its identity. So whatever was read before a check that passes was
+        read from this source.
+        """
+        if _topic_id(self.bootstrap, self.topic) != self.topic_id:
+            raise TopicError(
+                f"topic {self.topic!r} was deleted and made again: it is another source, from offset 0 on."
+            )
+
+    def earliest(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Ask for the first offset that partitions still have."""
+        asked = {TopicPartition(self.topic, partition): OffsetSpec.EARLIEST for partition in partitions}
+        found = _answer(self.bootstrap, lambda admin: admin.list_partition_offsets(asked))
+        return {part.partition: first.offset for part, first in found.items()}
+
+
+def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
+    """Make the pipeline's topics that are missing and return their names."""
+    layout = {"num_partitions": pipeline.source.partitions}
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+        wanted = {topic for topic in (pipeline.source.topic, pipeline.enriched.topic) if topic}
+        missing = wanted - set(admin.list_topics())
+        if missing:
+            admin.create_topics(dict.fromkeys(missing, layout), wait_for_metadata=True)
+    return sorted(missing)
+
+
+def source_of(bootstrap: str, topic: str, loader: Login) -> Source:
+    """Return the incarnation of a topic that is on the broker now, with its number in the warehouse."""
+    topic_id = _topic_id(bootstrap, topic)
+    known = "SELECT source FROM source WHERE topic = %s AND topic_id = %s"
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        if not cursor.execute(known, (topic, topic_id)):  # an INSERT IGNORE would use up a number each time
+            cursor.execute("INSERT INTO source (topic, topic_id) VALUES (%s, %s)", (topic, topic_id))
+            cursor.execute(known, (topic, topic_id))
+        ((number,),) = cursor.fetchall()
+    return Source(int(number), bootstrap, topic, topic_id)
+
+
+def _topic_id(bootstrap: str, topic: str) -> str:
+    (described,) = _answer(bootstrap, lambda admin: admin.describe_topics([topic]))
+    if described["error_code"]:
+        raise TopicError(f"topic {topic!r} is not on {bootstrap}. The Dag prepare_warehouse makes it.")
+    return str(described["topic_id"])
+
+
+def _answer(bootstrap: str, question: Callable[[KafkaAdminClient], T]) -> T:
+    """Ask the broker; the connection stays, for this is done at every look and by every task."""
+    try:
+        if bootstrap not in _admins:
+            _admins[bootstrap] = KafkaAdminClient(
+                bootstrap_servers=bootstrap, bootstrap_timeout_ms=_BOOTSTRAP_MS, request_timeout_ms=_ANSWER_MS
+            )
+        return question(_admins[bootstrap])
+    except KafkaError as error:
+        if stale := _admins.pop(bootstrap, None):
+            stale.close()
+        raise TopicError(
+            f"no broker answers at {bootstrap} ({error}). Start it, or correct FRESHET_KAFKA_HOST and _PORT."
+        ) from error

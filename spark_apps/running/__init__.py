@@ -1,0 +1,1 @@
+"""How the query runs: session, checkpoint, lease, stop, retry."""

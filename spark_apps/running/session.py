@@ -1,0 +1,53 @@
+"""The Spark session that every application of ours starts with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+    from foundation.settings import Settings
+
+RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
+ANSWER_MS = "10000"  # a query that is stopped waits for its last question to the broker: not for Kafka's whole minute
+
+
+def create_session(name: str) -> SparkSession:
+    """Return a session for the master that spark-submit was given."""
+    session = (
+        SparkSession.builder.appName(name)
+        .config("spark.ui.enabled", "false")  # Spark's page asks nobody who they are
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("WARN")
+    # It warns of each batch that takes longer than the trigger's interval, several times a second for good.
+    log_from("ERROR", session.sparkContext, "ProcessingTimeExecutor")
+    return session
+
+
+def log_from(level: str, context: SparkContext, who: str) -> None:
+    """Have one of the classes by which Spark runs a query log nothing below a level; OFF is above all."""
+    log4j = context._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # no other way
+    log4j.core.config.Configurator.setLevel(f"{RUNTIME}.{who}", log4j.Level.toLevel(level))
+
+
+def kafka_options(chosen: Settings, topic: str) -> dict[str, str]:
+    """Return the options with which Spark reads a topic whole, and fails rather than skip what the broker lost.
+
+    What a producer's transaction has aborted was never said.
+    """
+    return {
+        "kafka.bootstrap.servers": chosen.kafka_bootstrap,
+        "kafka.request.timeout.ms": ANSWER_MS,
+        "kafka.default.api.timeout.ms": ANSWER_MS,
+        "kafka.isolation.level": "read_committed",
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "failOnDataLoss": "true",
+    }

@@ -1,0 +1,1 @@
+"""How rows are written to and read from the warehouse in bulk."""

@@ -1,0 +1,29 @@
+"""Bring the warehouse's tables to this version: `sql/`, one numbered file a step, each applied once by yoyo."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from yoyo import get_backend, read_migrations
+from yoyo.connections import DatabaseURI
+
+from foundation.connections import connect
+from foundation.settings import ROOT
+
+if TYPE_CHECKING:
+    from foundation.connections import Login
+
+LOCK_SECONDS = 60
+
+
+def migrate(owner: Login) -> list[str]:
+    """Apply the steps that are missing and return their names."""
+    address = DatabaseURI("mysql", owner.user, owner.password, owner.host, owner.port, owner.database, {})
+    # The server's own lock instead of yoyo's row: it is let go when its holder is killed.
+    with connect(owner) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK('freshet.migrations', %s)", (LOCK_SECONDS,))
+        backend = get_backend(address.uri)
+        missing = backend.to_apply(read_migrations(str(ROOT / "sql")))
+        backend.apply_migrations(missing)
+        backend.connection.close()
+        return [step.id for step in missing]

@@ -1,0 +1,91 @@
+"""The endpoint that Prometheus scrapes, on this machine's own address; it asks everybody who they are."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import threading
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from foundation.settings import SettingsError
+from spark_apps.watching.metrics_page import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from foundation.settings import Settings
+
+USER = "prometheus"
+PATH = "/metrics"
+PATIENCE_SECONDS = 5
+
+
+@contextmanager
+def serve_metrics(chosen: Settings, page: Callable[[], str]) -> Iterator[None]:
+    """Serve the page while the block runs; what is in the way is one line, and the block runs without it."""
+    try:
+        server = _listen(chosen, page)
+    except (SettingsError, OSError) as obstacle:
+        print(
+            f"metrics: none at 127.0.0.1:{chosen.metrics_port}: {obstacle}. "
+            "The stream runs; choose another port by FRESHET_METRICS_PORT if this one is taken",
+            flush=True,
+        )
+        yield
+        return
+    with server:
+        threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+
+
+def _listen(chosen: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
+    login = f"{USER}:{chosen.secret('metrics_password')}".encode()
+    expected = b"Basic " + base64.b64encode(login)
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = PATIENCE_SECONDS  # a connection that says nothing is closed
+
+        def parse_request(self) -> bool:
+            """Let only those in who give the password, whatever they ask for."""
+            if not super().parse_request():
+                return False
+            given = self.headers.get("Authorization", "").encode("utf-8", "replace")
+            if hmac.compare_digest(given, expected):
+                return True
+            self.send_response(HTTPStatus.UNAUTHORIZED)
+            self.send_header("WWW-Authenticate", 'Basic realm="freshet"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return False
+
+        def do_GET(self) -> None:  # the name that http.server looks for
+            """Answer with the page, whatever a question mark and more behind it ask for."""
+            if urlsplit(self.path).path != PATH:
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            body = page().encode()
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815  # the same
+
+        def version_string(self) -> str:
+            return "freshet"
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # http.server's interface
+            """Say nothing: a scrape every few seconds is no news."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", chosen.metrics_port), Handler)
+    server.daemon_threads = True
+    return server

@@ -1,0 +1,115 @@
+"""A pipeline's file chooses its join by name; whichever it is, events become the same rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import pyarrow as pa
+import pytest
+from semistream.relation import write_page_file
+
+from spark_apps.enriching import task_join
+from spark_apps.enriching.task_join import TaskJoin
+from spark_apps.enriching.worker_join import JOINS, JoinError, borrowed_join, check_join
+from spark_apps.pipeline.definition import JoinName, Pipeline, load_pipeline
+from spark_apps.watching.task_counts import TaskCounts
+from tests.spark_apps.application import PIPELINES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = 800
+STATIONS = pa.table(
+    {
+        "station": [f"station {number}" for number in range(ROWS)],
+        "station_key": pa.array(range(ROWS), pa.uint32()),
+        "place": [None if number % 7 == 0 else f"Dórf {number % 50}" for number in range(ROWS)],
+        "altitude": [None if number % 5 == 0 else number / 8 for number in range(ROWS)],
+    }
+)
+ASKED = [*range(ROWS + 50), *[3, 4, 5] * 200, *range(0, ROWS, 3)]  # the last 50 of the first are no station
+EVENTS = pa.record_batch({"kafka_offset": range(len(ASKED)), "station": [f"station {number}" for number in ASKED]})
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    """All stations, in a page file."""
+    write_page_file(tmp_path / "v1.pages", STATIONS.schema, STATIONS.to_batches(), ["station"])
+    return tmp_path / "v1.pages"
+
+
+def readings(**changed: object) -> Pipeline:
+    """The second pipeline, but for what is changed."""
+    return load_pipeline("readings", PIPELINES).model_copy(update=changed)
+
+
+@pytest.mark.parametrize("name", get_args(JoinName))
+def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
+    """One for each event, with its station's columns or with nulls; a second task as the first."""
+    expected = [
+        {"kafka_offset": place, **(STATIONS.slice(number, 1).to_pylist() or [dict.fromkeys(STATIONS.column_names)])[0]}
+        | {"station": f"station {number}"}
+        for place, number in enumerate(ASKED)
+    ]
+    for _task in range(2):
+        with borrowed_join(readings(join=name), EVENTS.schema, snapshot) as join:
+            assert type(join) is JOINS[name]
+            (joined,) = TaskJoin(join, EVENTS.schema, TaskCounts()).joined(
+                [EVENTS.slice(0, 7), EVENTS.slice(7, 0), EVENTS.slice(7)]
+            )
+        assert joined.to_pylist() == expected
+
+
+def test_a_task_holds_a_bounded_part_of_its_events(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When that is full, what waits is joined and all is given out; order and rows are the same."""
+    monkeypatch.setattr(task_join, "MOST_HELD_BYTES", EVENTS.slice(0, 300).nbytes)
+    portions = [EVENTS.slice(first, 40) for first in range(0, EVENTS.num_rows, 40)]
+    coming = iter(portions)
+    with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
+        joined = TaskJoin(join, EVENTS.schema, TaskCounts()).joined(coming)
+        given = [next(joined)]
+        assert next(coming).equals(portions[8])  # the first eight were enough
+        given += list(joined)
+    assert min(table.num_rows for table in given[:-1]) > 40  # what was given out is held no longer
+    rows = pa.concat_tables(given)
+    asked = [n for place, n in enumerate(ASKED) if not 320 <= place < 360]
+    assert rows["station"].to_pylist() == [f"station {n}" for n in asked]
+    assert rows["station_key"].to_pylist() == [n if n < ROWS else None for n in asked]
+
+
+def test_a_task_without_events_has_no_rows(snapshot: Path) -> None:
+    """As when all events of its portion were rejected."""
+    with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
+        assert list(TaskJoin(join, EVENTS.schema, TaskCounts()).joined([])) == []
+        assert list(TaskJoin(join, EVENTS.schema, TaskCounts()).joined([EVENTS.slice(0, 0)])) == []
+
+
+def test_a_whole_snapshot_passes(snapshot: Path) -> None:
+    """And the check keeps nothing in memory."""
+    check_join(readings(), snapshot)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "a bit of a page", "empty", "gone"])
+def test_a_damaged_snapshot_is_refused(snapshot: Path, damage: str) -> None:
+    """Before Spark starts, in one line that says what publishes another."""
+    content = bytearray(snapshot.read_bytes())
+    content[5000] ^= 1
+    damaged: dict[str, bytes | bytearray] = {"truncated": content[:-100], "a bit of a page": content, "empty": b""}
+    snapshot.unlink() if damage == "gone" else snapshot.write_bytes(damaged[damage])
+    with pytest.raises(JoinError, match=r"'readings' cannot be joined .* refresh_master_order publishes") as caught:
+        check_join(readings(), snapshot)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("master", "says"),
+    [
+        ({"key": ["wind"]}, "stream key .* and relation key .* must be of the same kinds"),
+        ({"columns": ["station_key", "colour"]}, r"columns must be of the relation .* got \['colour'\]"),
+    ],
+)
+def test_a_snapshot_of_another_shape_is_refused(snapshot: Path, master: dict[str, list[str]], says: str) -> None:
+    """A key of another type, a column that it does not have."""
+    other = readings(master=readings().master.model_copy(update=master))
+    with pytest.raises(JoinError, match=says):
+        check_join(other, snapshot)

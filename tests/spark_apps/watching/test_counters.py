@@ -1,0 +1,223 @@
+"""What is counted is what happened: in the table, and on the page that Prometheus reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from foundation.connections import connect, login
+from foundation.settings import ROOT
+from spark_apps.enriching import worker_join as joiner
+from spark_apps.enriching.shedding import Waiting
+from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.topics import source_of
+from spark_apps.watching.lag import Lag
+from spark_apps.watching.metrics_server import PATH, USER
+from spark_apps.watching.task_counts import Arrivals, TaskCounts, kind_of
+from tests.spark_apps.application import SECONDS, Application, application_on, sale
+from tests.spark_apps.shedding_stream import FEW_CACHED, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from foundation.settings import Settings
+
+KNOWN = 600
+OTHER_SOURCE = 60_000  # no topic has this number
+BAD = [
+    b"garbage",
+    None,
+    b"",
+    b"[]",
+    b"\xff\xfe",
+    b'{"a": 1, "a": 2}',
+    b"{}",
+    b"{",
+    sale(0).replace(b'"quantity": 1', b'"quantity": -1'),
+]
+BAD_KINDS = {
+    "not JSON": 2,
+    "no value": 1,
+    "an empty value": 1,
+    "not a JSON object": 1,
+    "not UTF-8": 1,
+    "event_id: missing": 2,
+    "quantity: must be a whole number of 0 to 4294967295": 1,
+}
+
+
+def test_counts_of_tasks_add_up() -> None:
+    """Numbers and kinds are added; of memory and of the longest wait the most counts."""
+    one = TaskCounts(3, rejected=Counter(a=1), seconds=Counter({"read": 1}), latency_most=2.0, worker_bytes=7)
+    one += TaskCounts(4, rejected=Counter(a=1, b=2), seconds=Counter({"load": 2}), latency_most=1.0, worker_bytes=9)
+    assert one == TaskCounts(
+        7, rejected=Counter(a=2, b=2), seconds=Counter({"read": 1, "load": 2}), latency_most=2.0, worker_bytes=9
+    )
+
+
+def test_latency_is_from_the_timestamps_to_now() -> None:
+    """Of all batches of a task, whatever producers make of their timestamps: the beginning of time is one."""
+    arrivals, counts = Arrivals(), TaskCounts()
+    arrivals.count_latency(counts)
+    assert counts == TaskCounts()
+    now = datetime.now(UTC)
+    for ages in ([], [5, 3], [10]):
+        arrivals.note(pa.array([now - timedelta(seconds=age) for age in ages], pa.timestamp("us", "UTC")))
+    assert (now - arrivals.first).total_seconds() == pytest.approx(10, abs=0.01)
+    arrivals.count_latency(counts)
+    waited = (datetime.now(UTC) - now).total_seconds()
+    assert 10 <= counts.latency_most <= 10.01 + waited
+    assert 18 <= counts.latency_total <= 18.01 + 3 * waited
+    arrivals.note(pa.array([0, now], pa.timestamp("us", "UTC")))
+    assert arrivals.first == datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def test_kinds_of_reasons_are_few_whatever_events_say() -> None:
+    """A hostile producer cannot make a new label with every event: neither values nor names get in."""
+    fields = {"quantity": "uint32"}
+    hostile = [json.dumps({"quantity": f"x{i}"}).encode() for i in range(50)]
+    hostile += [f'{{"name{i}": 1, "name{i}": []}}'.encode() for i in range(50)]
+    hostile += [b'{"quantity": ' + b"[" * i for i in range(50)]
+    reader = EventReader(fields, ())
+    count = len(hostile)
+    read = reader.read(pa.nulls(count, pa.int32()).fill_null(0), pa.array(range(count)), pa.array(hostile))
+    assert len(read.rejected) == count
+    assert len({reason for _, reason in read.rejected}) > 100
+    assert {kind_of(reason, fields) for _, reason in read.rejected} == {
+        "quantity: must be a whole number of 0 to 4294967295",
+        "quantity: missing",
+        "not JSON",
+    }
+
+
+@pytest.mark.integration
+def test_every_column_is_explained(migrated: Settings) -> None:
+    """The schema is documented: what the table has is in docs/counters.md."""
+    with connect(login("reader", migrated)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT column_name FROM information_schema.columns WHERE table_name = 'batch_counters'")
+        columns = {name for (name,) in cursor.fetchall()}
+    rows = [line for line in (ROOT / "docs" / "counters.md").read_text().splitlines() if line.startswith("| `")]
+    assert columns == {name for row in rows for name in re.findall(r"`([a-z_]+)`", row.split("|")[1])}
+
+
+@pytest.fixture(scope="module")
+def application(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """The application on a pipeline of its own; ended after the tests."""
+    with application_on(catalogue, "counted", tmp_path_factory.mktemp("counted")) as made:
+        made.start()
+        yield made
+
+
+@pytest.mark.integration
+def test_the_table_and_the_page_say_what_happened(application: Application) -> None:
+    """Known, unknown and unreadable events and some without a key, exactly counted by both; then nothing waits."""
+    application.send_sales(KNOWN)
+    unknown = json.loads(sale(0)) | {"product_id": 10**9}
+    keyless = json.loads(sale(0)) | {"product_id": None}
+    application.send(*[json.dumps(unknown).encode()] * 4, *[json.dumps(keyless).encode()] * 3, *BAD)
+    application.wait_until_caught_up()
+    sent = KNOWN + 7 + len(BAD)
+    application.wait(lambda: None if counted(application)["events"] == sent else "rows are missing", "counters")
+
+    row = counted(application)
+    assert (row["enriched"], row["unmatched"], row["rejected"]) == (KNOWN, 7, len(BAD))
+    assert (row["absent"], row["without_key"]) == (4, 3)
+    assert (row["cache_hits"], row["not_cached"]) == (KNOWN, 0)  # a worker begins with as many products as fit: all
+    assert row["pages_read"] >= 1
+    kinds: Counter[str] = Counter()
+    for (text,) in application.rows("SELECT rejected_by_reason FROM batch_counters WHERE pipeline = 'counted'"):
+        kinds.update(json.loads(str(text)))
+    assert kinds == BAD_KINDS
+
+    newest = {name: float(str(value)) for name, value in zip(COLUMNS, application.rows(NEWEST)[0], strict=True)}
+    assert newest["snapshot_version"] == 1
+    assert newest["lag"] == 0
+    assert 0 < newest["latency_mean_seconds"] <= newest["latency_most_seconds"] < SECONDS
+    assert 16 * 2**20 < newest["worker_bytes"] < 2**30
+    assert all(newest[f"{phase}_seconds"] > 0 for phase in ("source", "read", "join", "load"))
+
+    page = scraped(application)
+    told = {name: page[f'freshet_{name}_total{{pipeline="counted"}}'] for name in ("events", "enriched", "absent")}
+    assert told == {"events": sent, "enriched": KNOWN, "absent": 4}
+    label = 'pipeline="counted",reason="not JSON"'
+    assert page[f"freshet_rejected_total{{{label}}}"] == BAD_KINDS["not JSON"]
+    assert page['freshet_lag_events{pipeline="counted"}'] == 0
+
+
+@pytest.mark.integration
+def test_what_was_shed_comes_back_while_nothing_else_comes(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task has shed, the stream is idle: jobs of their own take all of it back, and are counted."""
+    pipeline = application.pipeline.model_copy(update={"batch_seconds": 1e-9})  # time for no page at all
+    folders, bootstrap = application.running.folders, application.running.kafka_bootstrap
+    source = replace(source_of(bootstrap, "counted", login("loader")), number=OTHER_SOURCE)
+    shedder = Stream(pipeline, folders.snapshots("counted") / "v000001.pages", folders.shed("counted"), source)
+    offsets = shedder.arrive(0, 900)
+    monkeypatch.setitem(joiner.JOINS, "chybridjoin", FEW_CACHED)
+    expected = len(offsets) - sum(offset % 100 == 7 for offset in offsets)  # unreadable ones
+    shed = shedder.run(0, offsets).shed
+    assert shed
+    landed = f"SELECT 1 FROM counted_enriched WHERE source = {OTHER_SOURCE}"
+    application.wait(
+        lambda: None if len(application.rows(landed)) == expected else "events wait", "shed events to land"
+    )
+    application.wait(lambda: None if not shedder.files() else "there are files", "the end of the files")
+    assert shedder.waiting() == Waiting()
+    assert shedder.positions("shed") == set()
+    taken = "SELECT COALESCE(SUM(taken_back), 0) FROM batch_counters WHERE pipeline = 'counted' AND batch IS NULL"
+    application.wait(lambda: None if int(str(application.rows(taken)[0][0])) >= shed else "no row", "its counters")
+    page = scraped(application)
+    assert page['freshet_taken_back_total{pipeline="counted"}'] >= shed
+    assert page['freshet_shed_waiting_events{pipeline="counted"}'] == 0
+
+
+@pytest.mark.integration
+def test_a_stream_that_is_behind_says_by_how_much(application: Application) -> None:
+    """While nobody reads: the broker's end less what `progress` says."""
+    lag = Lag(application.running.kafka_bootstrap, "counted")
+    rows = application.rows(
+        "SELECT kafka_partition, next_offset FROM progress WHERE pipeline = 'counted' AND source < 60000"
+    )
+    read = {int(str(part)): int(str(offset)) for part, offset in rows}
+    assert lag.behind(read) == 0
+    assert lag.behind({part: offset - 2 for part, offset in read.items()}) == 2 * len(read)
+    assert lag.behind({}) == sum(read.values())
+    lag.close()
+
+
+SUMS = (
+    "events", "enriched", "unmatched", "rejected", "cache_hits", "not_cached", "absent", "without_key", "pages_read",
+)  # fmt: skip
+COLUMNS = (
+    "snapshot_version", "lag", "latency_mean_seconds", "latency_most_seconds", "worker_bytes",
+    "source_seconds", "read_seconds", "join_seconds", "load_seconds",
+)  # fmt: skip
+NEWEST = f"SELECT {', '.join(COLUMNS)} FROM batch_counters WHERE pipeline = 'counted' ORDER BY id DESC LIMIT 1"
+
+
+def counted(application: Application) -> dict[str, int]:
+    """All rows of the pipeline together."""
+    sums = ", ".join(f"COALESCE(SUM({name}), 0)" for name in SUMS)
+    (row,) = application.rows(f"SELECT {sums} FROM batch_counters WHERE pipeline = 'counted'")
+    return {name: int(str(value)) for name, value in zip(SUMS, row, strict=True)}
+
+
+def scraped(application: Application) -> dict[str, float]:
+    """What Prometheus would read: each sample's name and labels, and its value."""
+    chosen = application.running
+    address = f"http://127.0.0.1:{chosen.metrics_port}{PATH}"
+    answer = httpx.get(address, auth=(USER, chosen.secret("metrics_password")))
+    assert answer.status_code == 200
+    samples = [line for line in answer.text.splitlines() if not line.startswith("#")]
+    parts = [re.fullmatch(r"(freshet_\w+\{.*\}) (\S+)", sample) for sample in samples]
+    assert all(parts), samples
+    return {part[1]: float(part[2]) for part in parts if part}

@@ -1,0 +1,85 @@
+"""The endpoint of the counters: it asks everybody who they are, and never stops the stream."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from foundation.settings import Settings
+from services.ports import free_ports
+from spark_apps.watching.metrics_server import PATH, USER, serve_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PASSWORD = "correct horse"  # noqa: S105  # of this test alone
+PAGE = 'freshet_events_total{pipeline="sales"} 5\n'
+
+
+def chosen(port: int, password: str = PASSWORD) -> Settings:
+    """Settings with a port and a password."""
+    return Settings.model_validate({"metrics_port": port, "metrics_password": password})
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Where a server of this test's own answers."""
+    (port,) = free_ports(1)
+    with serve_metrics(chosen(port), lambda: PAGE):
+        yield f"http://127.0.0.1:{port}"
+
+
+def test_who_has_the_password_gets_the_page(address: str) -> None:
+    """As Prometheus asks for it, with parameters too, or what a probe wants to know of it; nothing else is there."""
+    for method, path, page in (("GET", PATH, PAGE), ("GET", f"{PATH}?name=x", PAGE), ("HEAD", PATH, "")):
+        answer = httpx.request(method, address + path, auth=(USER, PASSWORD))
+        assert (answer.status_code, answer.text) == (200, page)
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert answer.headers["Content-Length"] == str(len(PAGE))
+    assert httpx.get(f"{address}/", auth=(USER, PASSWORD)).status_code == 404
+
+
+@pytest.mark.parametrize("login", [None, (USER, ""), (USER, "wrong"), ("", PASSWORD), ("admin", PASSWORD), ("ü", "ß")])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE"])
+@pytest.mark.parametrize("path", [PATH, "/", "/nowhere", "/metrics/../metrics"])
+def test_nobody_else_gets_anything(address: str, login: tuple[str, str] | None, method: str, path: str) -> None:
+    """Whatever they ask for, and however."""
+    answer = httpx.request(method, address + path, auth=login)
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == 'Basic realm="freshet"'
+    assert answer.text == ""
+
+
+def test_a_taken_port_is_one_line_and_the_work_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line names the setting; the block is run without metrics."""
+    done = False
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        with serve_metrics(chosen(port), lambda: PAGE):
+            done = True
+    assert done
+    (line,) = capsys.readouterr().out.splitlines()
+    assert f"127.0.0.1:{port}" in line
+    assert "Address already in use" in line
+    assert "FRESHET_METRICS_PORT" in line
+
+
+def test_without_a_password_nothing_is_served(capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty one lets nobody in; the line says which setting is missing."""
+    (port,) = free_ports(1)
+    with serve_metrics(chosen(port, password=""), lambda: PAGE), pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://127.0.0.1:{port}{PATH}")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "FRESHET_METRICS_PASSWORD is not set" in line
+
+
+def test_only_this_machine_is_listened_to(address: str) -> None:
+    """Not the addresses by which others reach it."""
+    port = int(address.rpartition(":")[2])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), timeout=5)
