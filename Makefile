@@ -50,7 +50,7 @@ clean:  ## stop everything, then remove data and installation (.freshet/)
 install:  ## install what is missing (the other targets do this by themselves)
 	@if ! command -v python3 >/dev/null; then \
 	  echo "make: Python 3.11 to 3.13 is needed; no python3 is on the PATH. Debian: apt install python3-venv" >&2; exit 1; fi
-	@python3 services/install.py
+	@python3 -m services.install
 test: install  ## lint, then every test, on real services of their own
 	@$(MAKE) lint
 	@$(PYTHON) -m pytest $(ARGS)

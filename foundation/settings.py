@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from foundation.errors import SettingsError
 from foundation.state import StateFolders
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,10 +24,6 @@ NOT_GIVEN = SecretStr("")
 STARTED_WITH = "started.env"  # in the state folder while the system runs (services/started_with.py)
 
 Port = Annotated[int, Field(ge=1024, le=65535)]
-
-
-class SettingsError(Exception):
-    """A setting is missing or breaks its rule; the message names parameter, rule, value and next step."""
 
 
 class Settings(BaseSettings):
@@ -91,8 +88,8 @@ class Settings(BaseSettings):
         value: str = getattr(self, name).get_secret_value()
         if not value:
             raise SettingsError(
-                f"{PREFIX}{name.upper()} is not set. "
-                "Run `make up`, which makes it at first start, or set it in the environment."
+                f"{PREFIX}{name.upper()} is not set",
+                "Run `make up`, which makes it at first start, or set it in the environment.",
             )
         return value
 
@@ -117,7 +114,9 @@ def read_settings() -> Settings:
     try:
         return Settings(_env_file=(state / STARTED_WITH, state / "secrets.env"), state=state)  # type: ignore[call-arg]
     except ValidationError as error:
-        raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
+        raise SettingsError(
+            "; ".join(map(_explain, error.errors())), "Set it anew, or unset it for its default."
+        ) from None
     except (OSError, UnicodeError) as error:
         raise unusable(state / "secrets.env", error) from error
 
@@ -125,8 +124,8 @@ def read_settings() -> Settings:
 def unusable(secrets_file: Path, error: Exception) -> SettingsError:
     """Say why the secrets file cannot be read or written, and what to do."""
     return SettingsError(
-        f"{PREFIX}STATE: {secrets_file} must be a text file that you can read and write, got: {error}. "
-        f"Restore it or move it away, or set {PREFIX}STATE to a folder of your own."
+        f"{PREFIX}STATE: {secrets_file} must be a text file that you can read and write, got: {error}",
+        f"Restore it or move it away, or set {PREFIX}STATE to a folder of your own.",
     )
 
 
@@ -136,6 +135,4 @@ def _explain(problem: object) -> str:
     name = PREFIX + field.removeprefix(PREFIX.lower()).upper()
     about = Settings.model_fields[field]
     shown = "a secret" if field in SECRET_NAMES else repr(problem["input"])
-    return (
-        f"{name} ({about.description}): {problem['msg']}, got {shown}. Set it anew, or unset it for {about.default!r}."
-    )
+    return f"{name} ({about.description}; default {about.default!r}): {problem['msg']}, got {shown}"

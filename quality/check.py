@@ -11,6 +11,7 @@ import great_expectations as gx
 from sqlalchemy import URL
 
 from foundation.connections import connect
+from foundation.errors import QualityError
 from foundation.settings import ROOT
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 Expectation = dict[str, Any]  # type and kwargs, as Great Expectations names them
 NEWEST = 100_000  # rows of a partition that a check looks at
 SUITES = ROOT / "quality" / "suites"
-
-
-class SuiteError(Exception):
-    """There is no such suite; the message lists those that are."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ def read_suite(name: str) -> list[Expectation]:
     file = SUITES / f"{name}.json"
     if not file.is_file():
         there = ", ".join(sorted(path.stem for path in SUITES.glob("*.json")))
-        raise SuiteError(f"suite {name!r}: there is no {file.relative_to(ROOT)}; there are: {there}")
+        raise QualityError(f"suite {name!r}: there is no {file.relative_to(ROOT)}", f"Name one of: {there}.")
     return list(json.loads(file.read_text())["expectations"])
 
 

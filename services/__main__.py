@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import httpx
 import pymysql
 
-from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, SettingsError, settings, state_folder
+from foundation.errors import NotInTimeError, SettingsError, UnfitError
+from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, settings, state_folder
 from services import health, mariadb, stack
 from services.airflow import ADMIN
 from services.demo import demo as tell_story
-from services.preflight import Unfit
 from services.topic import follow
-from services.waiting import NotInTimeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +29,7 @@ def main() -> None:
     parser.add_argument("command", choices=COMMANDS)
     try:
         COMMANDS[parser.parse_args().command]()
-    except (Unfit, SettingsError, NotInTimeError) as failure:
+    except (UnfitError, SettingsError, NotInTimeError) as failure:
         sys.exit(f"freshet: {failure}")
     except (pymysql.MySQLError, httpx.HTTPError) as failure:
         sys.exit(f"freshet: a service went away ({failure}). See which: make status")
@@ -80,7 +79,7 @@ def logs() -> None:
     """Follow every service's log."""
     files = sorted((state_folder() / "logs").glob("*.log"))
     if not files:
-        raise Unfit(f"there is no log in {state_folder() / 'logs'} yet. Type: make up")
+        raise UnfitError(f"there is no log in {state_folder() / 'logs'} yet", "Type: make up")
     os.execvp("tail", ["tail", "-n", "20", "-F", *map(str, files)])
 
 
@@ -106,7 +105,7 @@ def able(service: str) -> Settings:
     """Return the settings when a service answers; else say why not and what to type."""
     chosen = settings()
     if obstacle := health.CHECKS[service](chosen):
-        raise Unfit(f"{service} is not healthy: {obstacle}. Type: make up")
+        raise UnfitError(f"{service} is not healthy: {obstacle}", "Type: make up")
     return chosen
 
 

@@ -8,10 +8,10 @@ from uuid import uuid4
 import httpx
 
 from foundation.connections import connect, login
+from foundation.errors import UnfitError
 from services import stack
 from services.airflow import ADMIN
 from services.airflow_api import AirflowApi
-from services.preflight import Unfit
 from services.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def tell(
     took = wait_until(patient(unfinished), what=f"Dag {DAG}", seconds=RUN_SECONDS, pause=1.0, report=report)
     failed = api.run(DAG, run_id).failed_tasks()
     if failed:
-        raise Unfit(f"the Dag demo failed at {', '.join(failed)}. See why: {chosen.airflow_api}/dags/demo")
+        raise UnfitError(f"the Dag demo failed at {', '.join(failed)}", f"See why: {chosen.airflow_api}/dags/demo")
     report(f"  the story took {took:.0f} s")
 
 

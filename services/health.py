@@ -19,7 +19,8 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from foundation.connections import connect, login
-from foundation.settings import SettingsError, settings
+from foundation.errors import SettingsError
+from foundation.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""Install everything the project runs on into `.freshet/`, each part once per version of the file that pins it.
+"""Install everything the project runs on into `.freshet/`: `python3 -m services.install`.
 
-Runs on the system's ``python3`` (see preflight): standard library only. A part is installed when its stamp holds the
-checksum of its pins, so a second call takes no time, and a call that was cut short goes on where it stopped.
+Each part is installed once per version of the file that pins it. It runs on the system's ``python3`` (see preflight):
+standard library only. A part is installed when its stamp holds the checksum of its pins. So a second call takes no
+time, and a call that was cut short goes on where it stopped.
 """
 
 import fcntl
@@ -17,12 +18,11 @@ import zipfile
 from functools import partial
 from pathlib import Path
 
-from preflight import Unfit, check_disk, check_java, check_maven, check_writable, find_python
+from foundation import spark_launch
+from foundation.errors import UnfitError
+from services.preflight import check_disk, check_java, check_maven, check_writable, find_python
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-from foundation import spark_launch  # noqa: E402  # found only now: this runs before anything is installed
-
 HOME = ROOT / ".freshet"
 POM = ROOT / "services" / "pom.xml"
 CLASS_ARCHIVE = ROOT / "spark_apps" / "class_archive.py"
@@ -46,7 +46,7 @@ def main() -> None:
             install()
             _mark(name, pins)
         forget_kernels()
-    except Unfit as lack:
+    except UnfitError as lack:
         sys.exit(f"make: {lack}")
 
 
@@ -111,7 +111,7 @@ def archive_classes() -> None:
     submit = [str(HOME / "venv" / "bin" / "spark-submit"), "--master", "local[1]"]
     try:
         _run("class archive of Spark", [*submit, str(CLASS_ARCHIVE)], environment)
-    except Unfit as lack:
+    except UnfitError as lack:
         print(f"  going on without it, each Spark application will start some seconds later: {lack}", flush=True)
 
 
@@ -149,7 +149,9 @@ def _run(title: str, command: list, environment: dict = None) -> None:  # type: 
         try:
             child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=str(ROOT))
         except OSError as error:
-            raise Unfit(f"installing {title} failed: {error}. Type: make clean, then the same make again") from error
+            raise UnfitError(
+                f"installing {title} failed: {error}", "Type: make clean, then the same make again"
+            ) from error
         while True:
             try:
                 code = child.wait(HEARTBEAT_SECONDS)
@@ -160,9 +162,10 @@ def _run(title: str, command: list, environment: dict = None) -> None:  # type: 
         plain = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text(errors="replace"))
         said = [line for line in plain.splitlines() if line.strip()]
         told = next((line for line in said if "ERROR" in line), (said or ["no output"])[-1]).strip()
-        raise Unfit(
-            f"installing {title} failed: {told}. Is there a network, or a proxy to name "
-            f"in https_proxy? The whole story: {log}. Then run the same make again: it goes on from here."
+        raise UnfitError(
+            f"installing {title} failed: {told}",
+            "Is there a network, or a proxy to name "
+            f"in https_proxy? The whole story: {log}. Then run the same make again: it goes on from here.",
         )
 
 

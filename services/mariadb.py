@@ -7,7 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from foundation.settings import ROOT, Settings, SettingsError, settings
+from foundation.errors import SettingsError
+from foundation.settings import ROOT, Settings, settings
 
 # Runs before the server has ever listened: nobody can meet an account without a password. The password comes by
 # standard input, so no process list shows it.
@@ -78,7 +79,7 @@ def server(chosen: Settings) -> str:
     named = ROOT / ".freshet" / "mariadb" / "bin" / "mariadbd" if chosen.mariadbd == "bundled" else chosen.mariadbd
     found = shutil.which(named)
     if found is None:
-        raise SettingsError(f"FRESHET_MARIADBD: no program {str(named)!r}. Name one that is there, or unset it.")
+        raise SettingsError(f"FRESHET_MARIADBD: no program {str(named)!r}", "Name one that is there, or unset it.")
     return str(Path(found).resolve())
 
 

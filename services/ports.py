@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from foundation.errors import UnfitError
 from foundation.settings import PREFIX
-from services.preflight import Unfit
 
 if TYPE_CHECKING:
     from foundation.settings import Settings
@@ -20,7 +20,7 @@ FIRST, LAST = 1024, 65_535
 
 
 def check_ports(chosen: Settings) -> None:
-    """Raise Unfit when two services are to have one port, or another program listens where a service is to."""
+    """Raise UnfitError when two services are to have one port, or another program listens where a service is to."""
     ports = {PREFIX + name.upper(): getattr(chosen, name) for name in PORTS}
     for variable, port in ports.items():
         namesake = next((other for other, its in ports.items() if other != variable and its == port), None)
@@ -32,10 +32,12 @@ def check_ports(chosen: Settings) -> None:
             if each not in ports.values() and is_free(each)
         )
         if namesake:
-            raise Unfit(f"{variable} and {namesake} are both {port}. Give each its own: {variable}={better} make demo")
-        raise Unfit(
-            f"port {port} ({variable}) is taken by {owner_of(port)}. "
-            f"Stop that program, or choose another port: {variable}={better} make demo"
+            raise UnfitError(
+                f"{variable} and {namesake} are both {port}", f"Give each its own: {variable}={better} make demo"
+            )
+        raise UnfitError(
+            f"port {port} ({variable}) is taken by {owner_of(port)}",
+            f"Stop that program, or choose another port: {variable}={better} make demo",
         )
 
 

@@ -10,16 +10,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from foundation.errors import UnfitError
+
 OLDEST_PYTHON = (3, 11)
 NEWEST_PYTHON = (3, 13)
 OLDEST_JAVA = 17
 NEEDED_DISK_GB = 4
 LONGEST_SOCKET_PATH = 107  # sun_path of a unix socket, less its terminator
 PROBE = "import sys, venv, ensurepip; print(*sys.version_info[:2])"
-
-
-class Unfit(Exception):  # noqa: N818  # it reads as a verdict about the machine
-    """This machine lacks something; the message says what, and what to type next."""
 
 
 def find_python() -> str:
@@ -35,9 +33,9 @@ def find_python() -> str:
             return path
         if version:
             seen.append("{} is {}.{}".format(name, *version))
-    raise Unfit(
-        f"Python 3.11 to 3.13 with its venv module is needed; found: {', '.join(seen) or 'none'}. Install one "
-        "(Debian: apt install python3.11-venv) or name it: make demo FRESHET_PYTHON=/path/to/python3.11"
+    raise UnfitError(
+        f"Python 3.11 to 3.13 with its venv module is needed; found: {', '.join(seen) or 'none'}",
+        "Install one (Debian: apt install python3.11-venv) or name it: make demo FRESHET_PYTHON=/path/to/python3.11",
     )
 
 
@@ -48,11 +46,11 @@ def python_version(path: str) -> tuple:  # type: ignore[type-arg]  # old Pythons
 
 
 def check_java() -> None:
-    """Raise Unfit unless the Java on the PATH, and that of JAVA_HOME if it is set, is of version 17 at least."""
+    """Raise UnfitError unless the Java on the PATH, and that of JAVA_HOME if it is set, is of version 17 at least."""
     advice = "Install one (Debian: apt install openjdk-17-jre-headless) and see that `java -version` prints it."
     java = shutil.which("java")
     if not java:
-        raise Unfit(f"Java {OLDEST_JAVA} or newer is needed; no `java` is on the PATH. {advice}")
+        raise UnfitError(f"Java {OLDEST_JAVA} or newer is needed; no `java` is on the PATH", advice)
     check_java_version(java, advice)
     home = os.environ.get("JAVA_HOME")
     if home:  # Maven and Spark prefer it
@@ -60,7 +58,7 @@ def check_java() -> None:
 
 
 def check_java_version(java: str, advice: str) -> None:
-    """Raise Unfit unless this Java is new enough."""
+    """Raise UnfitError unless this Java is new enough."""
     try:
         answer = subprocess.run([java, "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         printed = answer.stdout.decode(errors="replace")
@@ -69,40 +67,42 @@ def check_java_version(java: str, advice: str) -> None:
     found = re.search(r'version "(?:1\.)?(\d+)', printed)
     if not found or int(found.group(1)) < OLDEST_JAVA:
         first = (printed.splitlines() or ["nothing"])[0]
-        raise Unfit(f"Java {OLDEST_JAVA} or newer is needed; `{java} -version` prints: {first}. {advice}")
+        raise UnfitError(f"Java {OLDEST_JAVA} or newer is needed; `{java} -version` prints: {first}", advice)
 
 
 def check_maven() -> None:
-    """Raise Unfit unless Maven is on the PATH."""
+    """Raise UnfitError unless Maven is on the PATH."""
     if not shutil.which("mvn"):
-        raise Unfit("Maven is needed to fetch Kafka and MariaDB; no `mvn` is on the PATH. Debian: apt install maven")
+        raise UnfitError(
+            "Maven is needed to fetch Kafka and MariaDB; no `mvn` is on the PATH", "Debian: apt install maven"
+        )
 
 
 def check_writable(folder: Path) -> None:
-    """Raise Unfit unless the folder is there, or can be made, and can be written."""
+    """Raise UnfitError unless the folder is there, or can be made, and can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Unfit(f"{folder} cannot be written: {error.strerror}. Clone to a folder of your own.") from error
+        raise UnfitError(f"{folder} cannot be written: {error.strerror}", "Clone to a folder of your own.") from error
     if not os.access(str(folder), os.W_OK):
-        raise Unfit(f"{folder} cannot be written by you. Clone to a folder of your own.")
+        raise UnfitError(f"{folder} cannot be written by you", "Clone to a folder of your own.")
 
 
 def check_disk(folder: Path) -> None:
-    """Raise Unfit unless there is room for everything that will be installed."""
+    """Raise UnfitError unless there is room for everything that will be installed."""
     free_gb = shutil.disk_usage(str(folder)).free / 1e9
     if free_gb < NEEDED_DISK_GB:
-        raise Unfit(
-            f"{NEEDED_DISK_GB} GB of free disk are needed below {folder}, {free_gb:.1f} GB are left. "
-            "Free some, or clone to another disk."
+        raise UnfitError(
+            f"{NEEDED_DISK_GB} GB of free disk are needed below {folder}, {free_gb:.1f} GB are left",
+            "Free some, or clone to another disk.",
         )
 
 
 def check_socket_path(path: Path) -> None:
-    """Raise Unfit when the supervisor's socket would have a longer path than the kernel takes."""
+    """Raise UnfitError when the supervisor's socket would have a longer path than the kernel takes."""
     length = len(os.fsencode(str(path)))
     if length > LONGEST_SOCKET_PATH:
-        raise Unfit(
-            f"{path} has {length} bytes, a socket's path may have {LONGEST_SOCKET_PATH}. "
-            "Clone to a shorter path, or set FRESHET_STATE to one."
+        raise UnfitError(
+            f"{path} has {length} bytes, a socket's path may have {LONGEST_SOCKET_PATH}",
+            "Clone to a shorter path, or set FRESHET_STATE to one.",
         )

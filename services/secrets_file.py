@@ -8,7 +8,8 @@ import secrets
 import stat
 from typing import TYPE_CHECKING
 
-from foundation.settings import PREFIX, SECRET_NAMES, SettingsError, unusable
+from foundation.errors import SettingsError
+from foundation.settings import PREFIX, SECRET_NAMES, unusable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,9 @@ def ensure_secrets(file: Path) -> None:
         raise unusable(file, error) from error
     mode = stat.S_IMODE(file.stat().st_mode)
     if mode & 0o077:
-        raise SettingsError(f"{file} must be readable by its owner only, its mode is {mode:o}. Type: chmod 600 {file}")
+        raise SettingsError(
+            f"{file} must be readable by its owner only, its mode is {mode:o}", f"Type: chmod 600 {file}"
+        )
 
 
 def _complete(file: Path) -> None:

@@ -17,11 +17,12 @@ from xmlrpc.client import ServerProxy
 import psutil
 from supervisor.xmlrpc import SupervisorTransport
 
+from foundation.errors import UnfitError
 from foundation.settings import ROOT, Settings, read_settings, state_folder
 from services import health, mariadb
 from services.accounts import create_accounts
 from services.ports import check_ports
-from services.preflight import Unfit, check_socket_path
+from services.preflight import check_socket_path
 from services.secrets_file import ensure_secrets
 from services.started_with import check_same, forget, remember
 from services.waiting import wait_until
@@ -120,7 +121,7 @@ def is_running(chosen: Settings) -> bool:
     try:
         with supervisor(chosen) as control:
             return bool(control.getPID())
-    except Unfit:
+    except UnfitError:
         return False
 
 
@@ -133,8 +134,8 @@ def supervisor(chosen: Settings) -> Iterator[Any]:
             yield ServerProxy("http://127.0.0.1", transport=transport).supervisor
     except (OSError, HTTPException, XmlRpcError) as error:
         log = chosen.state / "logs" / "supervisord.log"
-        raise Unfit(
-            f"the services are being stopped, or never ran ({error}). Type: make up (their log: {log})"
+        raise UnfitError(
+            f"the services are being stopped, or never ran ({error})", f"Type: make up (their log: {log})"
         ) from error
 
 
@@ -174,7 +175,9 @@ def await_airflow_migration(chosen: Settings, report: Report) -> None:
         (program,) = programs(chosen, "airflow-migration")
         done = (program["statename"], program["exitstatus"]) == ("EXITED", 0)
         if program["statename"] in NOT_RUNNING and not done:
-            raise Unfit(f"Airflow's database was not migrated. Read {program['stdout_logfile']}, then type: make up")
+            raise UnfitError(
+                "Airflow's database was not migrated", f"Read {program['stdout_logfile']}, then type: make up"
+            )
         return None if done else "migrating"
 
     wait_until(obstacle, what="Airflow's own database", seconds=START_SECONDS, report=report)
@@ -205,7 +208,7 @@ def await_health(name: str, chosen: Settings, report: Report) -> None:
     def obstacle() -> str | None:
         given_up = [program for program in programs(chosen, name) if program["statename"] == "FATAL"]
         if given_up:
-            raise Unfit(f"{name} does not start. Read {given_up[0]['stdout_logfile']}, then type: make up")
+            raise UnfitError(f"{name} does not start", f"Read {given_up[0]['stdout_logfile']}, then type: make up")
         return health.CHECKS[name](chosen)
 
     took = wait_until(obstacle, what=name, seconds=START_SECONDS, report=report)

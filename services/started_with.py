@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from foundation.errors import UnfitError
 from foundation.settings import PREFIX, STARTED_WITH
 from services.ports import PORTS
-from services.preflight import Unfit
 
 if TYPE_CHECKING:
     from foundation.settings import Settings
@@ -25,12 +25,14 @@ def forget(chosen: Settings) -> None:
 
 
 def check_same(chosen: Settings) -> None:
-    """Raise Unfit when the running system is asked to be another one."""
+    """Raise UnfitError when the running system is asked to be another one."""
     file = chosen.state / STARTED_WITH
     runs_with = file.read_text().splitlines() if file.exists() else []
     asked = [line for line in _lines(chosen) if runs_with and line not in runs_with]
     if asked:
-        raise Unfit(f"the system runs, and not with {', '.join(asked)}. Type: make down, then this command again")
+        raise UnfitError(
+            f"the system runs, and not with {', '.join(asked)}", "Type: make down, then this command again"
+        )
 
 
 def _lines(chosen: Settings) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from foundation.errors import NotInTimeError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -12,16 +14,13 @@ PAUSE_SECONDS = 0.25
 HEARTBEAT_SECONDS = 5.0
 
 
-class NotInTimeError(Exception):
-    """A condition did not come true in time; the message says which, and what stood in its way."""
-
-
-def wait_until(
+def wait_until(  # noqa: PLR0913  # all by name
     met: Callable[[], str | None],
     *,
     what: str,
     seconds: float,
     pause: float = PAUSE_SECONDS,
+    remedy: str = "See which service is not well: make status",
     report: Callable[[str], None] = lambda _line: None,
 ) -> float:
     """Wait until `met` returns None, and return how long that took.
@@ -31,6 +30,7 @@ def wait_until(
         what: the condition in words, for reports and the error.
         seconds: how long to wait at most.
         pause: how long to rest between two looks.
+        remedy: what to do when the time is up.
         report: gets a line every few seconds.
 
     Raises:
@@ -41,7 +41,7 @@ def wait_until(
     while (obstacle := met()) is not None:
         now = time.monotonic()
         if now - started > seconds:
-            raise NotInTimeError(f"waited {seconds:.0f} s for {what}, and still: {obstacle}")
+            raise NotInTimeError(f"waited {seconds:.0f} s for {what}, and still: {obstacle}", remedy)
         if now >= next_report:
             report(f"    ... {what}: {obstacle} ({now - started:.0f} s)")
             next_report += HEARTBEAT_SECONDS

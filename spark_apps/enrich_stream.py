@@ -20,17 +20,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from foundation.connections import login
-from foundation.settings import SettingsError, settings
-from spark_apps.enriching.worker_join import JoinError, check_join
+from foundation.errors import FreshetError, GaveUpError, PassingError
+from foundation.settings import settings
+from spark_apps.enriching.worker_join import check_join
 from spark_apps.master import snapshots
-from spark_apps.pipeline.definition import PipelineError, load_pipeline
-from spark_apps.pipeline.tables import TableError
-from spark_apps.pipeline.topics import TopicError
-from spark_apps.running.checkpoint import CheckpointError, has_open_batch
+from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.running.checkpoint import has_open_batch
 from spark_apps.running.failures import lasts, reason
-from spark_apps.running.lease import AlreadyRunningError, Lease
+from spark_apps.running.lease import Lease
 from spark_apps.running.query import prepare
-from spark_apps.running.retention import LostEventsError
 from spark_apps.running.session import create_session
 from spark_apps.watching.batch_counters import BatchCounters
 from spark_apps.watching.metrics_page import page
@@ -52,15 +50,7 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
 MOST_TRIES = 4  # of what fails for a reason that time does not cure
 
 
-class GaveUpError(Exception):
-    """What failed again and again; the message has the reason."""
-
-
-MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, TopicError)
-CANNOT_GO_ON = (
-    SettingsError, PipelineError, TopicError, TableError, AlreadyRunningError, snapshots.SnapshotError, JoinError,
-    pymysql.MySQLError, LostEventsError, CheckpointError, GaveUpError,
-)  # fmt: skip
+MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, PassingError)
 
 
 def main() -> None:
@@ -69,7 +59,7 @@ def main() -> None:
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
     try:
         run(settings(), load_pipeline(parser.parse_args().pipeline))
-    except CANNOT_GO_ON as failure:
+    except (FreshetError, pymysql.MySQLError) as failure:
         sys.exit(f"enrich_stream: {reason(failure)}")
     print("enrich_stream: stopped as asked", flush=True)
 
@@ -110,8 +100,9 @@ def run(chosen: Settings, pipeline: Pipeline) -> None:
                 if tries == MOST_TRIES:
                     counters.look(stream.source.number)
                     raise GaveUpError(
-                        f"{said}. It failed so {tries} times: this does not pass by itself. Correct it and start "
-                        "again; nothing is lost, it goes on where it was."
+                        f"{said}",
+                        f"It failed so {tries} times: this does not pass by itself. Correct it and start "
+                        "again; nothing is lost, it goes on where it was.",
                     ) from failure
                 print(f"enrich_stream: {said}. It goes on in {pause:.0f} s.", flush=True)
                 rest(pause, lease, stop)

@@ -19,9 +19,10 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from foundation.connections import login
+from foundation.errors import PipelineError
 from foundation.settings import settings
 from spark_apps.master.frequency import WEIGHT, Estimate, load_estimate, merge, store_estimate
-from spark_apps.pipeline.definition import PipelineError, load_pipeline
+from spark_apps.pipeline.definition import load_pipeline
 from spark_apps.running.session import create_session, kafka_options
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ def count_keys(chosen: Settings, pipeline: Pipeline, since: int, until: int, kee
     key = pipeline.master.key
     unfit = {name: pipeline.source.fields[name] for name in key if pipeline.source.fields[name] not in COUNTED_AS}
     if unfit:
-        raise PipelineError(f"master.key: must be of {', '.join(COUNTED_AS)} to be counted, got {unfit}")
+        raise PipelineError(
+            f"master.key must be of {', '.join(COUNTED_AS)} to be counted, got {unfit}", "Name another key."
+        )
     session = create_session(f"estimate_frequency {pipeline.name}")
     interval = {
         "startingTimestamp": str(since),

@@ -9,6 +9,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 
 from foundation import spark_launch
+from foundation.errors import KilledError
 from foundation.settings import PREFIX, ROOT, settings
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook, secret_variables
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Context
-
-
-class ApplicationKilledError(Exception):
-    """The task was asked to end while its application ran; it must not count as a success."""
 
 
 class SparkApplicationOperator(SparkSubmitOperator):
@@ -61,7 +58,7 @@ class SparkApplicationOperator(SparkSubmitOperator):
         self._goes_on = context["ti"].try_number > 1
         super().execute(context)
         if self._killed:
-            raise ApplicationKilledError(f"{self.name} was killed; what it had not finished is done by its next run.")
+            raise KilledError(f"{self.name} was killed", "Its next run does what it has not finished.")
 
     def on_kill(self) -> None:
         """End the application; Airflow may let `execute` go on after this."""

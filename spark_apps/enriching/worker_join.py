@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from semistream.relation.page_file import PageFile
 
+from foundation.errors import SnapshotError
 from semistream import joins
 from spark_apps.enriching.task_join import joined_part
 from spark_apps.events.reader import EventReader
@@ -42,10 +43,6 @@ _MEGABYTE = 1024 * 1024
 _idle: dict[tuple[str, Path], SemiStreamJoin] = {}
 
 
-class JoinError(Exception):
-    """A pipeline's join does not fit its snapshot, or the snapshot is damaged; the message says what to do."""
-
-
 @contextmanager
 def borrowed_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iterator[SemiStreamJoin]:
     """Give this worker's join for a snapshot, made anew when there is none.
@@ -69,15 +66,15 @@ def borrowed_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iter
 
 
 def check_join(pipeline: Pipeline, snapshot: Path) -> None:
-    """Read every page of a snapshot and make the pipeline's join with it, or raise JoinError."""
+    """Read every page of a snapshot and make the pipeline's join with it, or raise SnapshotError."""
     events = EventReader(pipeline.source.fields, pipeline.master.key).schema
     try:
         PageFile(snapshot).verify()
         _construct(pipeline, events, snapshot)
     except (ValueError, OSError) as error:
-        raise JoinError(
-            f"pipeline {pipeline.name!r} cannot be joined with its snapshot: {error}. "
-            "The Dag refresh_master_order publishes another snapshot."
+        raise SnapshotError(
+            f"pipeline {pipeline.name!r} cannot be joined with its snapshot: {error}",
+            "The Dag refresh_master_order publishes another snapshot.",
         ) from error
 
 

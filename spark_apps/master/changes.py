@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyarrow import compute
 
-from spark_apps.master.tables import MasterTableError, Names
+from foundation.errors import ForgottenChangesError, TableError
+from spark_apps.master.tables import Names
 from spark_apps.warehouse.result_rows import read_table
 from spark_apps.warehouse.statements import listed
 
@@ -30,10 +31,6 @@ AT_ONCE = 10_000
 PRESENT = "__present"
 # For one transaction: a statement sees what is committed when it begins, and locks no gaps that writers insert into.
 LOCK_ROWS_ONLY = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-
-
-class ChangesForgottenError(Exception):
-    """A reader is so far behind that the log no longer has all that it missed; the message says where to go on."""
 
 
 class Changes(NamedTuple):
@@ -68,7 +65,7 @@ def read_changes(connection: Connection, master: Master, after: int) -> Changes:
         after: what was read already.
 
     Raises:
-        ChangesForgottenError: the log does not reach back that far.
+        ForgottenChangesError: the log does not reach back that far.
     """
     change = Names(master.table).change
     newest = newest_position(connection, master)
@@ -134,9 +131,10 @@ def _check_log_reaches(connection: Connection, master: Master, after: int) -> No
     position, forgot = _state(connection, master)
     if not forgot <= after <= position:
         connection.rollback()
-        raise ChangesForgottenError(
+        raise ForgottenChangesError(
             f"changes of `{master.table}` behind position {after} are not all in the log, it reaches from behind "
-            f"{forgot} to {position}. Take the newest snapshot and read on from its position."
+            f"{forgot} to {position}",
+            "Take the newest snapshot and read on from its position.",
         )
 
 
@@ -145,5 +143,5 @@ def _state(connection: Connection, master: Master, lock: str = "") -> tuple[int,
         cursor.execute(f"SELECT position, forgot FROM master_changes WHERE master = %s {lock}", (master.table,))
         rows = cursor.fetchall()
     if not rows:
-        raise MasterTableError(f"changes of `{master.table}` are not logged yet. The Dag prepare_warehouse begins it.")
+        raise TableError(f"changes of `{master.table}` are not logged yet", "The Dag prepare_warehouse begins it.")
     return rows[0]

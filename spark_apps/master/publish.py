@@ -16,9 +16,10 @@ from semistream.relation.page_file import PageFile
 from semistream.relation.page_file_writer import fsync_directory, write_page_file
 
 from foundation.connections import connect
+from foundation.errors import SnapshotError
 from spark_apps.master.changes import forget
 from spark_apps.master.ranking import find_copy, one_at_a_time, swap_in
-from spark_apps.master.snapshots import Snapshot, SnapshotError, current, published
+from spark_apps.master.snapshots import Snapshot, current, published
 from spark_apps.master.tables import RANK, Names, ranked_columns
 from spark_apps.warehouse.result_rows import read_rows
 from spark_apps.warehouse.statements import listed
@@ -84,8 +85,8 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) ->
     if not (ranking.least <= written.row_count <= ranking.most and written.unique):
         raise SnapshotError(
             f"{path.name} has {written.row_count} rows with keys that are {'' if written.unique else 'not '}unique, it "
-            f"must have {ranking.least} to {ranking.most} with unique ones: it is not published. "
-            "Run refresh_master_order again."
+            f"must have {ranking.least} to {ranking.most} with unique ones: it is not published",
+            "Run refresh_master_order again.",
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     until = changed_until and str(changed_until)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from foundation.connections import connect
+from foundation.errors import SnapshotError
 from spark_apps.master.changes import newest_position
-from spark_apps.master.snapshots import SnapshotError
 from spark_apps.master.tables import RANK, Names, definitions, ranked_columns, ranked_table
 from spark_apps.warehouse.statements import listed
 
@@ -77,8 +77,8 @@ def one_at_a_time(owner: Login, master: Master) -> Iterator[None]:
         cursor.execute("SELECT GET_LOCK(CONCAT(DATABASE(), '.', %s), %s)", lock)
         if cursor.fetchall() != ((1,),):
             raise SnapshotError(
-                f"another run has been ranking or publishing `{master.table}` for {LONGEST_TURN_SECONDS} s. "
-                "When it has ended, run refresh_master_order again."
+                f"another run has been ranking or publishing `{master.table}` for {LONGEST_TURN_SECONDS} s",
+                "When it has ended, run refresh_master_order again.",
             )
         yield
 
@@ -95,8 +95,8 @@ def find_copy(owner: Login, master: Master, ranking: Ranking) -> str:
         for (table,) in cursor.fetchall():
             return str(table)
     raise SnapshotError(
-        f"the ranked copy of `{master.table}` that was checked is gone: another run has replaced it. "
-        "Run refresh_master_order again."
+        f"the ranked copy of `{master.table}` that was checked is gone: another run has replaced it",
+        "Run refresh_master_order again.",
     )
 
 

@@ -17,13 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from foundation.errors import SnapshotError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-class SnapshotError(Exception):
-    """A snapshot cannot be published or read; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def hold(folder: Path) -> Iterator[Snapshot]:
             if os.fstat(lock.fileno()).st_nlink:  # else it was removed before the lock was there
                 yield snapshot
                 return
-    raise SnapshotError(f"no snapshot in {folder}. The Dag refresh_master_order publishes one.")
+    raise SnapshotError(f"no snapshot in {folder}", "The Dag refresh_master_order publishes one.")
 
 
 def published(folder: Path) -> Iterator[Snapshot]:
@@ -89,7 +87,7 @@ def published(folder: Path) -> Iterator[Snapshot]:
             continue  # removed since it was listed
         except (ValueError, TypeError, KeyError) as error:
             raise SnapshotError(
-                f"{manifest} must be the JSON of a snapshot ({error}). "
-                "Remove it, then run the Dag refresh_master_order."
+                f"{manifest} must be the JSON of a snapshot ({error})",
+                "Remove it, then run the Dag refresh_master_order.",
             ) from error
         yield snapshot

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from foundation.connections import connect
+from foundation.errors import TableError
 from spark_apps.warehouse.statements import listed
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ INDEXES = """
     WHERE table_schema = DATABASE() AND table_name = %(table)s AND column_name IN %(key)s AND seq_in_index <= %(count)s
     GROUP BY index_name HAVING COUNT(*) = %(count)s
 """
-
-
-class MasterTableError(Exception):
-    """The master table does not fit its pipeline's file; the message names table, field and what is there."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +69,12 @@ def definitions(connection: Connection, master: Master) -> dict[str, str]:
         cursor.execute(COLUMNS, (master.table,))
         there = dict(cursor.fetchall())
     if not there:
-        raise MasterTableError(f"master.table: there is no table `{master.table}`. Create it, or correct the pipeline.")
+        raise TableError(f"master.table: there is no table `{master.table}`", "Create it, or correct the pipeline.")
     missing = [name for name in ranked_columns(master) if name not in there]
     if missing:
-        raise MasterTableError(
-            f"master: `{master.table}` has no column {', '.join(missing)}; it has {', '.join(there)}. "
-            "Correct the pipeline's key, columns or changed."
+        raise TableError(
+            f"master: `{master.table}` has no column {', '.join(missing)}; it has {', '.join(there)}",
+            "Correct the pipeline's key, columns or changed.",
         )
     return {name: there[name] for name in ranked_columns(master)}
 
@@ -114,9 +111,9 @@ def _check_index(connection: Connection, master: Master) -> None:
     """Refuse a key by which no row can be found: every estimate would read the whole table for each key."""
     with connection.cursor() as cursor:
         if not cursor.execute(INDEXES, {"table": master.table, "key": master.key, "count": len(master.key)}):
-            raise MasterTableError(
-                f"master.key: `{master.table}` must have an index that begins with {master.key}, it has none. "
-                f"Add one: ALTER TABLE `{master.table}` ADD INDEX ({listed(master.key)})."
+            raise TableError(
+                f"master.key: `{master.table}` must have an index that begins with {master.key}, it has none",
+                f"Add one: ALTER TABLE `{master.table}` ADD INDEX ({listed(master.key)}).",
             )
 
 
@@ -126,9 +123,10 @@ def _check_key(connection: Connection, master: Master) -> None:
         cursor.execute(COLUMNS, (Names(master.table).frequency,))
         made_for = {name for name, _ in cursor.fetchall()} - {"access_frequency"}
     if made_for and made_for != set(master.key):
-        raise MasterTableError(
+        raise TableError(
             f"master.key: must be {sorted(made_for)}, which `{master.table}` was prepared with before, got "
-            f"{master.key}: pipelines share a table by one key. Correct it, or name another table."
+            f"{master.key}: pipelines share a table by one key",
+            "Correct it, or name another table.",
         )
 
 

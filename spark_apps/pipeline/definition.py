@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from foundation.errors import PipelineError
 from foundation.settings import settings
 from spark_apps.pipeline.expressions import check_expression
 
@@ -23,6 +24,7 @@ JoinName = Literal[
     "chybridjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin",
     "cmeshjoin", "meshjoin", "r_meshjoin", "ordered_meshjoin", "cinlj", "inlj",
 ]  # fmt: skip
+CORRECT = "Correct the file; docs/pipelines.md says what each field means."
 LEAST_MEMORY_MB, MOST_MEMORY_MB = 8, 2**20
 MOST_FIELDS = 63  # a bit each, in 64
 LONGEST_NAME = 54  # a table's name has 64 characters, _unmatched included
@@ -30,10 +32,6 @@ LONGEST_MASTER = 50  # the same with _change_update, a trigger
 BESIDE_KEYS = ("access_frequency", "change_id", "position", "weight")  # columns beside the key's in our own tables
 BESIDE_ROWS = "access_rank"  # the same beside all columns
 POSITION = ("source", "kafka_partition", "kafka_offset")  # the primary key of every table of a pipeline
-
-
-class PipelineError(Exception):
-    """A pipeline's file is missing or wrong; the message names file, field, rule and value."""
 
 
 class _Section(BaseModel):
@@ -131,13 +129,13 @@ def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
     shown = f"{file.parent.name}/{file.name}"
     if not file.is_file():
         there = ", ".join(sorted(path.stem for path in file.parent.glob("*.toml")))
-        raise PipelineError(f"pipeline {name!r}: there is no {shown}; there are: {there}")
+        raise PipelineError(f"pipeline {name!r}: there is no {shown}", f"Name one of: {there}.")
     try:
         pipeline = Pipeline.model_validate(tomllib.loads(file.read_text("utf-8-sig")))
     except UnicodeDecodeError as error:
-        raise PipelineError(f"{shown} must be UTF-8: {error}") from error
+        raise PipelineError(f"{shown} must be UTF-8: {error}", "Save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
-        raise PipelineError(f"{shown} is not TOML: {error}") from error
+        raise PipelineError(f"{shown} is not TOML: {error}", CORRECT) from error
     except ValidationError as error:
         problems = (
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
@@ -146,7 +144,7 @@ def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
             else str(problem["msg"]).removeprefix("Value error, ")
             for problem in error.errors()
         )
-        raise PipelineError(f"{shown}: {'; '.join(problems)}") from error
+        raise PipelineError(f"{shown}: {'; '.join(problems)}", CORRECT) from error
     if pipeline.name != name:
-        raise PipelineError(f"{shown}: name must be the file's, {name!r}, got {pipeline.name!r}")
+        raise PipelineError(f"{shown}: name must be the file's, {name!r}, got {pipeline.name!r}", "Rename one of them.")
     return pipeline

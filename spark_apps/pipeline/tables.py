@@ -13,6 +13,7 @@ import pymysql
 from pyarrow import types as arrow_types
 
 from foundation.connections import ANSWER_SECONDS, connect
+from foundation.errors import TableError
 from spark_apps.pipeline.definition import POSITION
 from spark_apps.pipeline.fields import KINDS
 from spark_apps.warehouse.result_rows import read_table
@@ -32,18 +33,14 @@ _POSITION_COLUMNS = """
 """
 
 
-class TableError(Exception):
-    """A pipeline's tables are missing or are not what its file says; the message says what to do."""
-
-
 def create_tables(owner: Login, pipeline: Pipeline) -> None:
     """Make the pipeline's tables that are missing, with the loader's rights on them, and the analysts' view anew."""
     try:
         _create_tables(owner, pipeline)
     except pymysql.MySQLError as error:
         raise TableError(
-            f"pipeline {pipeline.name!r}: the warehouse refuses its tables or its view: {error.args[-1]}. Correct "
-            "what that names: the pipeline's name, if it is a word of SQL or another table's name."
+            f"pipeline {pipeline.name!r}: the warehouse refuses its tables or its view: {error.args[-1]}",
+            "Correct what that names: the pipeline's name, if it is a word of SQL or another table's name.",
         ) from error
 
 
@@ -78,8 +75,9 @@ def check_tables(loader: Login, pipeline: Pipeline) -> str:
                 asked = ", ".join(f"{name} {_plain(columns[name])}" for name in wrong)
                 lack = f"must have {asked}, has not" if present else "is not there"
                 raise TableError(
-                    f"pipeline {pipeline.name!r}: table {table!r} {lack}. The Dag prepare_warehouse makes tables; one "
-                    "that was made for an older version of the pipeline's file must be altered or renamed by hand."
+                    f"pipeline {pipeline.name!r}: table {table!r} {lack}",
+                    "The Dag prepare_warehouse makes tables; one "
+                    "that was made for an older version of the pipeline's file must be altered or renamed by hand.",
                 )
         return _never_null(cursor, pipeline)
 
@@ -95,7 +93,8 @@ def _never_null(cursor: Cursor, pipeline: Pipeline) -> str:
     if marker is None:
         raise TableError(
             f"pipeline {pipeline.name!r}: one of master.columns {pipeline.master.columns} must be NOT NULL in "
-            f"{pipeline.master.table!r}, to tell a match from none. Add such a column."
+            f"{pipeline.master.table!r}, to tell a match from none",
+            "Add such a column.",
         )
     return marker
 
@@ -121,12 +120,13 @@ def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
     where = f"pipeline {pipeline.name!r}: master table {table!r}"
     if missing := [name for name in used if name not in there]:
         lack = f"lacks {', '.join(missing)}" if there else "is not there"
-        raise TableError(f"{where} {lack}. Correct [master].")
+        raise TableError(f"{where} {lack}", "Correct [master].")
     as_read = read_table(cursor.connection, f"SELECT {listed(used)} FROM `{table}` LIMIT 0").schema  # noqa: S608
     if binary := [f"{name} {there[name]}" for name in used if arrow_types.is_binary(as_read.field(name).type)]:
         raise TableError(
             f"{where} has bytes in {', '.join(binary)}, which JSON cannot carry. "
-            "Leave such columns out of [master]: the view has them all the same. Or name a column that has HEX() of it."
+            "Leave such columns out of [master]: the view has them all the same",
+            "Or name a column that has HEX() of it.",
         )
     by = pipeline.enriched.described_by
     cursor.execute(
@@ -137,7 +137,8 @@ def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
     if not cursor.fetchall():
         raise TableError(
             f"{where}: enriched.described_by {by!r} must have a PRIMARY or UNIQUE key of its own, or the view could "
-            f"show an event twice. Name another column, or ALTER TABLE {table} ADD UNIQUE ({by})."
+            f"show an event twice",
+            f"Name another column, or ALTER TABLE {table} ADD UNIQUE ({by}).",
         )
     return there
 

@@ -11,6 +11,7 @@ from kafka.admin import OffsetSpec
 from kafka.errors import KafkaError
 
 from foundation.connections import ANSWER_SECONDS, connect
+from foundation.errors import TopicError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _BOOTSTRAP_MS, _ANSWER_MS = 5_000, 10_000
 _admins: dict[str, KafkaAdminClient] = {}
-
-
-class TopicError(Exception):
-    """A topic cannot be read: it is missing, or another one, or no broker answers; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,8 @@ class Source:
         """
         if _topic_id(self.bootstrap, self.topic) != self.topic_id:
             raise TopicError(
-                f"topic {self.topic!r} was deleted and made again: it is another source, from offset 0 on."
+                f"topic {self.topic!r} was deleted and made again",
+                "Nothing to do: the application reads the new topic from offset 0 on.",
             )
 
     def earliest(self, partitions: Iterable[int]) -> dict[int, int]:
@@ -87,7 +85,7 @@ def source_of(bootstrap: str, topic: str, loader: Login) -> Source:
 def _topic_id(bootstrap: str, topic: str) -> str:
     (described,) = _answer(bootstrap, lambda admin: admin.describe_topics([topic]))
     if described["error_code"]:
-        raise TopicError(f"topic {topic!r} is not on {bootstrap}. The Dag prepare_warehouse makes it.")
+        raise TopicError(f"topic {topic!r} is not on {bootstrap}", "The Dag prepare_warehouse makes it.")
     return str(described["topic_id"])
 
 
@@ -103,5 +101,5 @@ def _answer(bootstrap: str, question: Callable[[KafkaAdminClient], T]) -> T:
         if stale := _admins.pop(bootstrap, None):
             stale.close()
         raise TopicError(
-            f"no broker answers at {bootstrap} ({error}). Start it, or correct FRESHET_KAFKA_HOST and _PORT."
+            f"no broker answers at {bootstrap} ({error})", "Start it, or correct FRESHET_KAFKA_HOST and _PORT."
         ) from error

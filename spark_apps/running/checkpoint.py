@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from foundation.errors import CheckpointError
+
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-class CheckpointError(Exception):
-    """A file of Spark's checkpoint is damaged; the message says which, and what to do."""
 
 
 def check_logs(checkpoint: Path) -> None:
@@ -47,7 +45,7 @@ def _offsets(file: Path, topic: str, remedy: str) -> dict[int, int]:
         offsets = json.loads(file.read_text().splitlines()[-1])[topic]
         return {int(part): int(offset) for part, offset in offsets.items()}
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{file} is damaged. {remedy}") from error
+        raise CheckpointError(f"{file} is damaged", remedy) from error
 
 
 def _check(file: Path, line: int, remedy: str) -> None:
@@ -55,7 +53,7 @@ def _check(file: Path, line: int, remedy: str) -> None:
     try:
         json.loads(file.read_text().splitlines()[line])
     except (LookupError, OSError, ValueError) as error:
-        raise CheckpointError(f"{file} is damaged. {remedy}") from error
+        raise CheckpointError(f"{file} is damaged", remedy) from error
 
 
 def _newest(folder: Path) -> int | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import pymysql
 
 from foundation.connections import ANSWER_SECONDS, connect
+from foundation.errors import AlreadyRunningError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
 
 LOCK_SECONDS = 2  # until the server sees that a connection has ended, our own that broke off for one
-
-
-class AlreadyRunningError(Exception):
-    """Another application works on the same pipeline."""
 
 
 class Lease:
@@ -90,8 +87,8 @@ class Lease:
             self._connection.close()  # the server is busy with our former one: the next look tries again
         else:
             raise AlreadyRunningError(
-                f"pipeline {self._pipeline!r}: another application works on it. "
-                "Stop that one first (Dag stop_enrich_stream)."
+                f"pipeline {self._pipeline!r}: another application works on it",
+                "Stop that one first (Dag stop_enrich_stream).",
             )
 
 

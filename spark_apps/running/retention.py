@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from foundation.errors import LostEventsError
 from spark_apps.running.checkpoint import next_offsets
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from spark_apps.pipeline.topics import Source
-
-
-class LostEventsError(Exception):
-    """A topic no longer has events that were not read yet; the message says how many of which partitions."""
 
 
 def check_nothing_lost(source: Source, checkpoint: Path) -> None:
@@ -25,6 +22,7 @@ def check_nothing_lost(source: Source, checkpoint: Path) -> None:
         listed = ", ".join(f"{count} of partition {part}" for part, count in lost.items())
         total = sum(lost.values())
         raise LostEventsError(
-            f"topic {source.topic!r} has lost {total} events before they were read: {listed}. To go on from "
-            f"the oldest that it has, remove {checkpoint}; accounting then shows what is lost (docs/pipelines.md)."
+            f"topic {source.topic!r} has lost {total} events before they were read: {listed}",
+            "To go on from "
+            f"the oldest that it has, remove {checkpoint}; accounting then shows what is lost (docs/pipelines.md).",
         )

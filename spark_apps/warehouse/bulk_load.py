@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from foundation.connections import BulkConnection, connect, login
+from foundation.errors import LoadError
 from spark_apps.warehouse.bulk_rows import bulk_rows, parameter_types
 
 if TYPE_CHECKING:
@@ -29,10 +30,6 @@ def loading() -> Iterator[Connection]:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION tx_isolation = 'READ-COMMITTED'")
         yield connection
-
-
-class LoadError(Exception):
-    """The warehouse did not take rows as they are; the message has its first warning."""
 
 
 def load(connection: Connection, table: str, rows: pa.Table) -> int:
@@ -84,4 +81,7 @@ def _check_warnings(connection: Connection, table: str, rows: int, added: int) -
             said = [text for _, code, text in kept if code != _DUPLICATE or not text.endswith(_KEY)]
             if said or not len(kept) == warnings == rows - added:
                 first = said[0] if said else f"{warnings} warnings, of which it keeps {len(kept)}"
-                raise LoadError(f"table {table!r}: {rows} rows, {added} were new, and the server says: {first}")
+                raise LoadError(
+                    f"table {table!r}: {rows} rows, {added} were new, and the server says: {first}",
+                    "Correct the column that it names, or the data.",
+                )

@@ -14,7 +14,7 @@ from numba import njit
 from pymysql.constants import CR, FIELD_TYPE, FLAG
 from pymysql.err import OperationalError, raise_mysql_exception
 
-from spark_apps.master.tables import MasterTableError
+from foundation.errors import TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def read_rows(
     The connection does nothing else until the last batch was taken; when the batches are abandoned it is closed.
 
     Raises:
-        MasterTableError: a value is none that Arrow has, such as a date of zeros.
+        TableError: a value is none that Arrow has, such as a date of zeros.
     """
     connection.query(connection.cursor().mogrify(query, values or None), unbuffered=True)
     result = connection._result  # type: ignore[attr-defined]  # noqa: SLF001  # pymysql hands its rows over one by one only; its version is pinned
@@ -135,9 +135,10 @@ def _column(offsets: np.ndarray, present: np.ndarray, data: np.ndarray, field: p
     try:
         return pa.Array.from_buffers(kind, len(present), buffers, missing).cast(field.type)
     except pa.ArrowInvalid as error:
-        raise MasterTableError(
-            f"column `{field.name}` of `{table}`: {error}. Make such values NULL or ones that exist in the master "
-            "table, or leave the column out of the pipeline's file."
+        raise TableError(
+            f"column `{field.name}` of `{table}`: {error}",
+            "Make such values NULL or ones that exist in the master "
+            "table, or leave the column out of the pipeline's file.",
         ) from error
 
 

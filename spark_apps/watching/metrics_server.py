@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from foundation.settings import SettingsError
+from foundation.errors import SettingsError
 from spark_apps.watching.metrics_page import CONTENT_TYPE
 
 if TYPE_CHECKING:

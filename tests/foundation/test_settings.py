@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from foundation.settings import SECRET_NAMES, SettingsError, read_settings
+from foundation.errors import SettingsError
+from foundation.settings import SECRET_NAMES, read_settings
 from services.secrets_file import ensure_secrets
 
 if TYPE_CHECKING:

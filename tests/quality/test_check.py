@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from foundation.connections import connect, login
+from foundation.errors import QualityError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ def test_what_is_not_as_expected_is_named_and_the_rest_is_met(rows: Settings) ->
 
 def test_an_unknown_suite_is_named_with_those_that_are_there(migrated: Settings) -> None:
     """So that a typing error is seen at once."""
-    from quality.check import SuiteError, check_suite
+    from quality.check import check_suite
 
-    with pytest.raises(SuiteError, match=r"there is no quality/suites/sale\.json; there are: .*sales_enriched"):
+    with pytest.raises(QualityError, match=r"there is no quality/suites/sale\.json\. Name one of: .*sales_enriched"):
         check_suite("sale", login("checker", migrated))

@@ -27,7 +27,7 @@ def _array_bytes(root: object) -> int:
         seen.add(id(item))
         if isinstance(item, np.ndarray):
             total += item.nbytes if item.base is None else 0
-        elif isinstance(item, dict | list | tuple) or item.__class__.__module__.startswith("spark_apps"):
+        elif isinstance(item, dict | list | tuple) or item.__class__.__module__.startswith("semistream"):
             todo += [x for x in gc.get_referents(item) if not isinstance(x, MemoryRelation)]
     return total
 

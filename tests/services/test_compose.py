@@ -19,7 +19,8 @@ import pytest
 import yaml
 
 from foundation.connections import login
-from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, SettingsError, read_settings
+from foundation.errors import SettingsError
+from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, read_settings
 from services import airflow, health, kafka, mariadb, stack
 from services.accounts import GRANTS
 from spark_apps.enrich_stream import ASKED_BY, GOES_ON

@@ -27,8 +27,12 @@ def clone(tmp_path: Path) -> Path:
     (clone / "services").mkdir(parents=True)
     for file in (*(ROOT / "services").glob("*.py"), ROOT / "services" / "pom.xml"):
         shutil.copy(file, clone / "services")
-    (clone / "spark_apps").mkdir()
+    for folder in ("foundation", "spark_apps", "semistream"):
+        (clone / folder).mkdir()
+    for file in (ROOT / "foundation").glob("*.py"):
+        shutil.copy(file, clone / "foundation")
     shutil.copy(ROOT / "spark_apps" / "class_archive.py", clone / "spark_apps")
+    shutil.copy(ROOT / "semistream" / "pyproject.toml", clone / "semistream")
     for name in ("Makefile", "uv.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, clone)
     (tmp_path / "bin").mkdir()
@@ -54,7 +58,7 @@ def run(clone: Path, *command: str, **variables: str) -> subprocess.CompletedPro
 
 def install(clone: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the copy's installer."""
-    return run(clone, sys.executable, "services/install.py", **variables)
+    return run(clone, sys.executable, "-m", "services.install", **variables)
 
 
 def test_without_a_network_python_packages_are_one_line_and_where_to_read_on(clone: Path) -> None:
@@ -109,8 +113,7 @@ def test_kernels_are_compiled_again_when_one_of_them_has_changed(clone: Path) ->
     (clone / "spark_apps" / "other.py").write_text("changed = True")
     assert install(clone, **own).returncode == 0
     assert all(file.exists() for file in compiled)
-    (clone / "spark_apps" / "semistream").mkdir()
-    (clone / "spark_apps" / "semistream" / "called.py").write_text("@kernel\ndef changed(): ...")
+    (clone / "semistream" / "called.py").write_text("@kernel\ndef changed(): ...")
     assert install(clone, **own).returncode == 0
     assert [file.exists() for file in compiled] == [False, False, True]
 

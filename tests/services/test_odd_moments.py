@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from foundation.errors import UnfitError
 from foundation.settings import PREFIX, ROOT, read_settings
 from services import stack
 from services.ports import PORTS, free_ports
-from services.preflight import Unfit
 from services.secrets_file import ensure_secrets
 from services.waiting import wait_until
 
@@ -79,7 +79,7 @@ def test_a_service_that_gave_up_is_named_with_its_log_and_starts_again(small: Se
     in_the_way.touch()
     stack.ensure_supervisor(small, print)
     stack.start_programs(small, "mariadb")
-    with pytest.raises(Unfit, match=r"mariadb does not start\. Read .*logs/mariadb\.log, then type: make up"):
+    with pytest.raises(UnfitError, match=r"mariadb does not start\. Read .*logs/mariadb\.log, then type: make up"):
         stack.await_health("mariadb", small, print)
     in_the_way.unlink()
     stack.start_programs(small, "mariadb")
@@ -106,5 +106,5 @@ def test_an_up_whose_supervisor_goes_gives_up_at_once(small: Settings) -> None:
     stack.ensure_supervisor(small, print)
     of(small)["supervisord"].kill()
     wait_until(lambda: "it answers" if stack.is_running(small) else None, what="its end", seconds=SECONDS)
-    with pytest.raises(Unfit, match=r"being stopped.*make up"):
+    with pytest.raises(UnfitError, match=r"being stopped.*make up"):
         stack.await_health("kafka", small, print)

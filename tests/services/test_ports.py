@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from foundation.errors import UnfitError
 from foundation.settings import Settings
 from services.ports import PORTS, check_ports, is_free
-from services.preflight import Unfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_free_ports_that_differ_will_do(taken: int) -> None:
 
 def test_a_port_in_use_is_named_with_its_program_and_a_port_that_is_nobodys(taken: int) -> None:
     """The one behind it is another service's, so the next is proposed."""
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(UnfitError) as caught:
         check_ports(chosen(taken, taken + 1, taken + 3, taken + 4, taken + 5))
     message = str(caught.value)
     assert re.search(rf"port {taken} \(FRESHET_KAFKA_PORT\) is taken by \S.* \(process {os.getpid()}\)", message)
@@ -51,7 +51,7 @@ def test_a_port_in_use_is_named_with_its_program_and_a_port_that_is_nobodys(take
 
 def test_two_services_on_one_port_are_named_with_a_port_that_is_nobodys(taken: int) -> None:
     """Both settings are in the message."""
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(UnfitError) as caught:
         check_ports(chosen(taken + 1, taken + 1, taken + 2, taken + 4, taken + 5))
     message = str(caught.value)
     assert f"FRESHET_KAFKA_PORT and FRESHET_KAFKA_CONTROLLER_PORT are both {taken + 1}." in message

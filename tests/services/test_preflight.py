@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from foundation.errors import UnfitError
 from services import preflight
-from services.preflight import Unfit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("path")
 def test_a_missing_java_is_named() -> None:
     """With the package to install."""
-    with pytest.raises(Unfit, match=r"no `java` is on the PATH\. .*apt install openjdk-17"):
+    with pytest.raises(UnfitError, match=r"no `java` is on the PATH\. .*apt install openjdk-17"):
         preflight.check_java()
 
 
@@ -44,7 +44,7 @@ def test_a_missing_java_is_named() -> None:
 def test_an_old_java_is_named_with_its_version(path: Path, printed: str) -> None:
     """The message quotes what that Java says of itself."""
     program(path, "java", printed)
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(UnfitError) as caught:
         preflight.check_java()
     assert printed in str(caught.value)
     assert "17" in str(caught.value)
@@ -64,7 +64,7 @@ def test_the_java_of_java_home_is_looked_at_too(path: Path, monkeypatch: pytest.
         (path / "bin").mkdir()
         program(path / "bin", "java", 'java version "1.8.0_392"')
     monkeypatch.setenv("JAVA_HOME", str(path))
-    with pytest.raises(Unfit, match="Point JAVA_HOME at one, or unset it") as caught:
+    with pytest.raises(UnfitError, match="Point JAVA_HOME at one, or unset it") as caught:
         preflight.check_java()
     assert ("1.8.0_392" if there else "No such file") in str(caught.value)
 
@@ -72,14 +72,14 @@ def test_the_java_of_java_home_is_looked_at_too(path: Path, monkeypatch: pytest.
 @pytest.mark.usefixtures("path")
 def test_a_missing_maven_is_named() -> None:
     """With the package to install."""
-    with pytest.raises(Unfit, match=r"no `mvn` is on the PATH.*apt install maven"):
+    with pytest.raises(UnfitError, match=r"no `mvn` is on the PATH.*apt install maven"):
         preflight.check_maven()
 
 
 def test_a_wrong_python_is_named_with_its_version(path: Path) -> None:
     """The message says which was found, and how to name another."""
     program(path, "python3", "3 9")
-    with pytest.raises(Unfit, match=r"found: python3 is 3\.9\. .*FRESHET_PYTHON="):
+    with pytest.raises(UnfitError, match=r"found: python3 is 3\.9\. .*FRESHET_PYTHON="):
         preflight.find_python()
 
 
@@ -93,18 +93,18 @@ def test_a_python_without_venv_does_not_count(path: Path) -> None:
 def test_too_little_disk_is_named_with_how_much_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk cannot be made for real here, so the answer of the system is replaced."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(9, 8, 1_300_000_000))  # noqa: SLF001
-    with pytest.raises(Unfit, match=r"4 GB of free disk are needed .* 1\.3 GB are left"):
+    with pytest.raises(UnfitError, match=r"4 GB of free disk are needed .* 1\.3 GB are left"):
         preflight.check_disk(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     """A file stands in the way."""
     (tmp_path / "file").touch()
-    with pytest.raises(Unfit, match="cannot be written"):
+    with pytest.raises(UnfitError, match="cannot be written"):
         preflight.check_writable(tmp_path / "file" / "folder")
 
 
 def test_a_path_too_long_for_a_socket_is_named(tmp_path: Path) -> None:
     """The kernel's limit is 107 bytes."""
-    with pytest.raises(Unfit, match="Clone to a shorter path"):
+    with pytest.raises(UnfitError, match="Clone to a shorter path"):
         preflight.check_socket_path(tmp_path / ("x" * 100))

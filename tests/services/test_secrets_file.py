@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from cryptography.fernet import Fernet
 
-from foundation.settings import SECRET_NAMES, SettingsError, read_settings
+from foundation.errors import SettingsError
+from foundation.settings import SECRET_NAMES, read_settings
 from services.secrets_file import ensure_secrets
 
 if TYPE_CHECKING:

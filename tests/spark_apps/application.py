@@ -15,8 +15,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from foundation import spark_launch
 from foundation.connections import connect, login
+from foundation.errors import NotInTimeError
 from foundation.settings import ROOT
-from services.waiting import NotInTimeError, wait_until
+from services.waiting import wait_until
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare

@@ -15,13 +15,14 @@ import pyarrow as pa
 import pytest
 
 from foundation.connections import connect, login
+from foundation.errors import TopicError
 from services import health, stack
 from services.waiting import wait_until
 from spark_apps.enriching.enricher import Enricher
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
-from spark_apps.pipeline.topics import Source, TopicError
+from spark_apps.pipeline.topics import Source
 from tests.frozen import frozen
 from tests.spark_apps.application import KINDS, SECONDS, Application, application_on, newest, sale
 from tests.topics import read_enriched

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from semistream.relation import write_page_file
 
+from foundation.errors import SnapshotError
 from spark_apps.enriching import task_join
 from spark_apps.enriching.task_join import TaskJoin
-from spark_apps.enriching.worker_join import JOINS, JoinError, borrowed_join, check_join
+from spark_apps.enriching.worker_join import JOINS, borrowed_join, check_join
 from spark_apps.pipeline.definition import JoinName, Pipeline, load_pipeline
 from spark_apps.watching.task_counts import TaskCounts
 from tests.spark_apps.application import PIPELINES
@@ -96,7 +97,7 @@ def test_a_damaged_snapshot_is_refused(snapshot: Path, damage: str) -> None:
     content[5000] ^= 1
     damaged: dict[str, bytes | bytearray] = {"truncated": content[:-100], "a bit of a page": content, "empty": b""}
     snapshot.unlink() if damage == "gone" else snapshot.write_bytes(damaged[damage])
-    with pytest.raises(JoinError, match=r"'readings' cannot be joined .* refresh_master_order publishes") as caught:
+    with pytest.raises(SnapshotError, match=r"'readings' cannot be joined .* refresh_master_order publishes") as caught:
         check_join(readings(), snapshot)
     assert "\n" not in str(caught.value)
 
@@ -111,5 +112,5 @@ def test_a_damaged_snapshot_is_refused(snapshot: Path, damage: str) -> None:
 def test_a_snapshot_of_another_shape_is_refused(snapshot: Path, master: dict[str, list[str]], says: str) -> None:
     """A key of another type, a column that it does not have."""
     other = readings(master=readings().master.model_copy(update=master))
-    with pytest.raises(JoinError, match=says):
+    with pytest.raises(SnapshotError, match=says):
         check_join(other, snapshot)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from foundation.errors import LoadError
 from spark_apps.master.catalogue import CHUNK_ROWS, load_catalogue, make_catalogue
-from spark_apps.warehouse.bulk_load import LoadError
 
 if TYPE_CHECKING:
     from tests.spark_apps.conftest import Warehouse

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from foundation.connections import connect
+from foundation.errors import ForgottenChangesError, TableError
 from spark_apps.master import changes
-from spark_apps.master.changes import ChangesForgottenError, forget, newest_position, read_changes
-from spark_apps.master.tables import MasterTableError
+from spark_apps.master.changes import forget, newest_position, read_changes
 from tests.spark_apps.conftest import ROWS
 
 if TYPE_CHECKING:
@@ -161,9 +161,9 @@ def test_changes_that_were_forgotten_are_an_error_for_who_has_not_read_them(prod
         forget(connection, products.master, position)
     assert products.ask("SELECT COUNT(*) FROM product_change") == [(1,)]
     assert prices(read(products, position)) == {4: 2}
-    with pytest.raises(ChangesForgottenError, match=f"behind position {position - 1} .* Take the newest snapshot"):
+    with pytest.raises(ForgottenChangesError, match=f"behind position {position - 1} .* Take the newest snapshot"):
         read(products, position - 1)
-    with pytest.raises(ChangesForgottenError, match=f"behind position {position + 9} .* to {position + 1}"):
+    with pytest.raises(ForgottenChangesError, match=f"behind position {position + 9} .* to {position + 1}"):
         read(products, position + 9)  # of a log that was there before this one
 
 
@@ -185,5 +185,5 @@ def test_changes_that_are_forgotten_while_they_are_read_are_still_read(
 
 def test_a_table_whose_changes_are_not_logged_is_an_error(empty: Warehouse) -> None:
     """With what to do."""
-    with pytest.raises(MasterTableError, match=r"`product` are not logged yet\. The Dag prepare_warehouse"):
+    with pytest.raises(TableError, match=r"`product` are not logged yet\. The Dag prepare_warehouse"):
         read(empty, 0)

@@ -13,12 +13,13 @@ import pymysql
 import pytest
 
 from foundation.connections import connect
+from foundation.errors import SnapshotError
 from spark_apps.master import publish as publishing
 from spark_apps.master import ranking as ranked_copies
 from spark_apps.master.changes import read_changes
 from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, announce, page_rows, publish, write_pages
 from spark_apps.master.ranking import build_ranking
-from spark_apps.master.snapshots import SnapshotError, current
+from spark_apps.master.snapshots import current
 from tests.spark_apps.conftest import ROWS, files, refreshed, rows
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import pymysql
 import pytest
 
 from foundation.connections import connect
+from foundation.errors import TableError
 from spark_apps.master.frequency import Estimate, store_estimate
 from spark_apps.master.ranking import build_ranking, swap_in
-from spark_apps.master.tables import MasterTableError, prepare
+from spark_apps.master.tables import prepare
 from tests.spark_apps.conftest import ROWS
 
 if TYPE_CHECKING:
@@ -117,17 +118,17 @@ def test_a_pipeline_that_does_not_fit_its_table_is_told_what_is_there(
     products: Warehouse, field: str, value: object, says: str
 ) -> None:
     """Before anything is made."""
-    with pytest.raises(MasterTableError, match=says):
+    with pytest.raises(TableError, match=says):
         prepare(products.login, products.master.model_copy(update={field: value}))
 
 
 def test_a_key_without_an_index_is_refused_with_what_to_type(products: Warehouse) -> None:
     """Every estimate would read the whole table for each key."""
     products.run("ALTER TABLE product DROP PRIMARY KEY, ADD INDEX (vendor, product_id)")
-    with pytest.raises(MasterTableError, match=r"`product` must have an index .* ADD INDEX \(`product_id`\)"):
+    with pytest.raises(TableError, match=r"`product` must have an index .* ADD INDEX \(`product_id`\)"):
         prepare(products.login, products.master)
     both = products.master.model_copy(update={"key": ["category", "vendor"]})
-    with pytest.raises(MasterTableError, match=r"`product` must have an index .* ADD INDEX \(`category`, `vendor`\)"):
+    with pytest.raises(TableError, match=r"`product` must have an index .* ADD INDEX \(`category`, `vendor`\)"):
         prepare(products.login, both)  # there is one that begins with a part of the key
 
 
@@ -135,5 +136,5 @@ def test_pipelines_with_different_keys_on_one_table_are_refused(products: Wareho
     """Their estimates and change logs would be of different columns."""
     prepare(products.login, products.master)
     other = products.master.model_copy(update={"key": ["product_key"]})
-    with pytest.raises(MasterTableError, match=r"must be \['product_id'\], .* got \['product_key'\]"):
+    with pytest.raises(TableError, match=r"must be \['product_id'\], .* got \['product_key'\]"):
         prepare(products.login, other)

@@ -11,10 +11,11 @@ from typing import IO, TYPE_CHECKING
 import pytest
 
 from foundation.connections import connect
+from foundation.errors import ForgottenChangesError, SnapshotError
 from foundation.settings import ROOT
-from spark_apps.master.changes import ChangesForgottenError, read_changes
+from spark_apps.master.changes import read_changes
 from spark_apps.master.publish import KEPT
-from spark_apps.master.snapshots import SnapshotError, hold
+from spark_apps.master.snapshots import hold
 from tests.spark_apps.conftest import files, refreshed, rows
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def test_a_held_version_stays_and_is_removed_when_its_reader_is_killed(products:
         reader.wait()
         last = refreshed(products, folder)
         assert files(folder) == {f"v00000{version}.{kind}" for version in (4, 5) for kind in ("pages", "json")}
-        with pytest.raises(ChangesForgottenError):
+        with pytest.raises(ForgottenChangesError):
             read_changes(connection, products.master, 0)
         assert read_changes(connection, products.master, last.position).position == last.position
 

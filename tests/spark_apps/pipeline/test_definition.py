@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from foundation.errors import PipelineError
 from foundation.settings import ROOT
-from spark_apps.pipeline.definition import PipelineError, load_pipeline
+from spark_apps.pipeline.definition import load_pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ def test_the_demos_pipeline_is_valid() -> None:
 
 def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
     """So that a typing error is seen at once."""
-    with pytest.raises(PipelineError, match=r"there is no pipelines/slaes\.toml; there are: .*sales"):
+    with pytest.raises(PipelineError, match=r"there is no pipelines/slaes\.toml\. Name one of: .*sales"):
         load_pipeline("slaes")
 
 

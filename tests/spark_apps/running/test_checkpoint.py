@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from foundation.errors import CheckpointError
 from spark_apps.pipeline.topics import Source
-from spark_apps.running.checkpoint import CheckpointError, check_logs, has_open_batch
+from spark_apps.running.checkpoint import check_logs, has_open_batch
 from spark_apps.running.retention import check_nothing_lost
 
 if TYPE_CHECKING:

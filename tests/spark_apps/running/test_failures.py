@@ -5,8 +5,8 @@ from __future__ import annotations
 import pymysql
 import pytest
 
+from foundation.errors import LoadError
 from spark_apps.running.failures import lasts, reason
-from spark_apps.warehouse.bulk_load import LoadError
 
 SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error
 Traceback (most recent call last):
@@ -65,7 +65,7 @@ def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, li
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
-        (LoadError("table 'a': out of range"), True),
+        (LoadError("table 'a': out of range", "Correct it."), True),
         (pymysql.ProgrammingError(1064, "You have an error in your SQL syntax"), True),
         (KeyError("a"), True),
         (RuntimeError(f"{SPARK}Caused by: x\nspark_apps.bulk_load.LoadError: table 'a' says: out of range"), True),

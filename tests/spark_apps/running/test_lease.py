@@ -11,9 +11,10 @@ import pymysql
 import pytest
 
 from foundation.connections import connect, login
+from foundation.errors import AlreadyRunningError
 from foundation.settings import ROOT
 from services.waiting import wait_until
-from spark_apps.running.lease import AlreadyRunningError, Lease, is_running, request_stop
+from spark_apps.running.lease import Lease, is_running, request_stop
 from tests.frozen import frozen
 
 if TYPE_CHECKING:

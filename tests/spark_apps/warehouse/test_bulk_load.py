@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from foundation.connections import connect, login
-from spark_apps.warehouse.bulk_load import LoadError, load, loading
+from foundation.errors import LoadError
+from spark_apps.warehouse.bulk_load import load, loading
 
 if TYPE_CHECKING:
     from foundation.settings import Settings

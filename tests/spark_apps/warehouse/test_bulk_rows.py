@@ -13,9 +13,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from foundation.connections import connect, login
+from foundation.errors import LoadError
 from spark_apps.events.reader import EventReader
 from spark_apps.warehouse import bulk_rows
-from spark_apps.warehouse.bulk_load import LoadError, load, loading
+from spark_apps.warehouse.bulk_load import load, loading
 from spark_apps.warehouse.uuid_bytes import uuid_bytes
 
 if TYPE_CHECKING:

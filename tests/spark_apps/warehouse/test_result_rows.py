@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foundation.connections import connect
-from spark_apps.master.tables import MasterTableError
+from foundation.errors import TableError
 from spark_apps.warehouse.result_rows import read_rows, read_table
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_a_date_of_zeros_is_told_with_its_table_column_and_what_to_do(empty: War
     """Old tables have them, and neither Arrow nor who reads the events knows such a day."""
     empty.run(f"CREATE TABLE old (since {kind} NOT NULL)", f"INSERT INTO old VALUES ('{value}')")
     says = f"column `since` of `old`: .*'{value}'.* Make such values NULL or .* or leave the column out"
-    with pytest.raises(MasterTableError, match=says), connect(empty.login) as connection:
+    with pytest.raises(TableError, match=says), connect(empty.login) as connection:
         read_table(connection, "SELECT since FROM old AS other")
 
 

@@ -1,0 +1,103 @@
+"""Every error that Freshet raises for a person to read, in one tree.
+
+An error says what is wrong and where, then what to do next. Whoever catches it asks the type whether to try again:
+
+    FreshetError
+    ├── LastingError    time does not cure it: do not retry
+    └── PassingError    it may pass by itself: retry
+
+`semistream` and `generator` stand alone. They raise Python's own errors, ValueError and OSError for example, or
+subclasses of those.
+
+Standard library only, and no syntax newer than the oldest Python that a user may have: the installer uses this file
+before there is a virtual environment.
+"""
+
+
+class FreshetError(Exception):
+    """What is wrong and where, and what to do next.
+
+    Args:
+        what: parameter, rule and value; or what happened, and where.
+        remedy: a sentence that says what to do next.
+    """
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what, remedy)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return "{}. {}".format(self.what.rstrip("."), self.remedy)
+
+
+class LastingError(FreshetError):
+    """Time does not cure it: whoever catches it does not retry."""
+
+
+class SettingsError(LastingError):
+    """A setting is missing or breaks its rule."""
+
+
+class UnfitError(LastingError):
+    """This machine, or a service that must run on it, lacks something."""
+
+
+class PipelineError(LastingError):
+    """A pipeline's file is missing or wrong."""
+
+
+class ConnectionFieldError(LastingError):
+    """A connection in Airflow lacks a field."""
+
+
+class TableError(LastingError):
+    """A table is missing, or is not what a pipeline's file says."""
+
+
+class LoadError(LastingError):
+    """The warehouse does not take rows as they are."""
+
+
+class SnapshotError(LastingError):
+    """A snapshot of master data is missing, damaged or replaced, or does not fit its pipeline."""
+
+
+class ForgottenChangesError(LastingError):
+    """The change log no longer has all changes that a reader has missed."""
+
+
+class CheckpointError(LastingError):
+    """A file of Spark's checkpoint is damaged."""
+
+
+class LostEventsError(LastingError):
+    """A topic no longer has events that were not read yet."""
+
+
+class QualityError(LastingError):
+    """Data is not as its suite expects, or there is no such suite."""
+
+
+class GaveUpError(LastingError):
+    """What was tried failed again and again."""
+
+
+class PassingError(FreshetError):
+    """It may pass by itself: whoever catches it may retry."""
+
+
+class NotInTimeError(PassingError):
+    """A condition did not come true in time."""
+
+
+class TopicError(PassingError):
+    """A topic cannot be read: it is missing, it is another one, or no broker answers."""
+
+
+class AlreadyRunningError(PassingError):
+    """Another application, or another run, works on the same thing."""
+
+
+class KilledError(PassingError):
+    """A task was asked to end while its program ran."""
