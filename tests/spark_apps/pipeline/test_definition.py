@@ -59,7 +59,7 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
             r"batch_seconds: .*greater than or equal to 0\.1, got 0",
         ),
         ('name = "changed"', "name = changed", r"pipelines/changed\.toml is not TOML"),
-        ('name = "changed"', "", r"changed\.toml: name: Field required$"),
+        ('name = "changed"', "", r"changed\.toml: name: Field required\. Correct"),
         ('name = "changed"', 'name = "sales"', r"name must be the file's, 'changed', got 'sales'"),
         ('name = "changed"', f'name = "{"x" * 55}"', r"name: .*at most 54 characters"),
         ('table = "product"', f'table = "{"x" * 51}"', r"master\.table: .*at most 50 characters"),
