@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.stream import timed_stream
 from benchmarks.stream.measuring import Look, Sampled, looks, memory_of, processor_seconds
 from benchmarks.stream.own_services import own_services
 from benchmarks.stream.programs import JDBC_JARS, Program, fetch_jdbc_driver, running
@@ -39,9 +38,11 @@ from benchmarks.stream.setting import (
     publish_in_order,
     write_pipeline,
 )  # fmt: skip
+from foundation.connections import connect, login
 from foundation.settings import ROOT
 from spark_apps.pipeline.definition import LEAST_MEMORY_MB
 from spark_apps.running.query import MOST_EVENTS_A_BATCH
+from spark_apps.watching.counters import PHASES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,19 +139,14 @@ def measure_latency(chosen: Settings, pipeline: Pipeline, keys: int, rate: int) 
     return len(latencies) / (last - first), latencies
 
 
-def measure_phases(chosen: Settings, contender: Contender, events: int) -> dict[str, float]:
-    """Run the application with clocks in its tasks; return each phase's share of the workers' time."""
-    written = chosen.state / "phases.jsonl"
-    written.unlink(missing_ok=True)
-    os.environ[timed_stream.WRITES_TO] = str(written)
-    measure_application(chosen, contender, events)
-    tasks = [json.loads(line) for line in written.read_text().splitlines()]
-    seconds: defaultdict[str, float] = defaultdict(float)
-    for task in tasks[int(len(tasks) * WARM_UP) :]:
-        for phase, spent in task.items():
-            seconds[phase] += spent
-    whole = sum(seconds.values())
-    return {phase: spent / whole for phase, spent in sorted(seconds.items(), key=lambda item: -item[1])}
+def phases_of(chosen: Settings, pipeline: Pipeline) -> dict[str, float]:
+    """Return each phase's share of the tasks' time, by the application's own counters of all its batches."""
+    sums = ", ".join(f"SUM({phase}_seconds)" for phase in PHASES)
+    with connect(login("reader", chosen)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT {sums} FROM batch_counters WHERE pipeline = %s", (pipeline.name,))  # noqa: S608  # our names
+        (seconds,) = cursor.fetchall()
+    shares = {phase: spent / sum(seconds) for phase, spent in zip(PHASES, seconds, strict=True)}
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
 def median_and_band(values: list[float], unit: str = "") -> str:
@@ -258,9 +254,8 @@ def report(chosen: Settings, pipelines: dict[str, Pipeline], events: int, rounds
     for part in runs["ours"][0].processors:
         cells = (median_and_band([run.processors[part] for run in runs[name]]) for name in ("ours", "passed"))
         print(f"| {part} | {' | '.join(cells)} |")
-    phases = measure_phases(chosen, Contender(OTHERS / "timed_stream.py", pipelines["ours"]), events)
-    shares = ", ".join(f"{phase} {share:.0%}" for phase, share in phases.items())
-    print(f"\na task's time: {shares}")
+    shares = ", ".join(f"{phase} {share:.0%}" for phase, share in phases_of(chosen, pipelines["ours"]).items())
+    print(f"\na task's time by phase: {shares}")
     print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
 
 

@@ -99,5 +99,5 @@ class AlreadyRunningError(PassingError):
     """Another application, or another run, works on the same thing."""
 
 
-class KilledError(PassingError):
-    """A task was asked to end while its program ran."""
+class EndedError(PassingError):
+    """A program that a task runs has ended before its work was done."""

@@ -15,14 +15,18 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pymysql
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from foundation.connections import login
-from foundation.errors import PipelineError
+from foundation.errors import FreshetError, PipelineError
 from foundation.settings import settings
 from spark_apps.master.frequency import WEIGHT, Estimate, load_estimate, merge, store_estimate
 from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.running.failures import one_line
 from spark_apps.running.session import create_session, kafka_options
 
 if TYPE_CHECKING:
@@ -60,8 +64,8 @@ def main() -> None:
         line = estimate(
             settings(), load_pipeline(chosen.pipeline), Window(chosen.minutes, chosen.half_life, chosen.keep)
         )
-    except PipelineError as failure:
-        sys.exit(f"estimate_frequency: {failure}")
+    except (FreshetError, pymysql.MySQLError, PySparkException, Py4JJavaError) as failure:
+        sys.exit(f"estimate_frequency: {one_line(failure)}")
     print(f"estimate_frequency: {line}", flush=True)
 
 

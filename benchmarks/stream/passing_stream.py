@@ -7,10 +7,9 @@ are loaded, so that what a worker of the application has more of memory is what 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
-from unittest.mock import patch
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from pyarrow import compute
@@ -18,14 +17,14 @@ from semistream.relation.base import Counters
 from semistream.warm_up import warm_up
 
 from spark_apps import enrich_stream
-from spark_apps.enriching import enricher as enrichment
+from spark_apps.enriching.enricher import Enricher
 from spark_apps.enriching.task_join import joined_part
-from spark_apps.running import query as stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from spark_apps.enriching.worker_join import BorrowJoin
     from spark_apps.pipeline.definition import Pipeline
 
 
@@ -59,22 +58,13 @@ class NoJoin:
 
 
 @contextmanager
-def no_join(pipeline: Pipeline, events: pa.Schema, _snapshot: Path) -> Iterator[NoJoin]:
-    """Stand in for borrowed_join."""
+def no_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iterator[NoJoin]:  # noqa: ARG001  # as a join is lent
+    """Lend what joins nothing."""
     warm_up()
     yield NoJoin(pipeline.master.key, events)
 
 
-@dataclass(frozen=True)
-class PassingEnricher(enrichment.Enricher):
-    """The enricher without its join."""
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Load the events as they are."""
-        with patch.object(enrichment, "borrowed_join", no_join):
-            yield from super().__call__(batches)
-
-
 if __name__ == "__main__":
-    with patch.object(stream, "Enricher", PassingEnricher):
-        enrich_stream.main()
+    from benchmarks.stream import passing_stream  # by its name, so that workers find what they unpickle
+
+    enrich_stream.main(partial(Enricher, borrow=cast("BorrowJoin", passing_stream.no_join)))

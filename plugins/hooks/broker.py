@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from airflow.sdk import BaseHook
 
+from foundation.errors import ConnectionFieldError
+
 
 class BrokerHook(BaseHook):
     """Reads the broker's address from the connection `kafka_default`."""
@@ -16,8 +18,8 @@ class BrokerHook(BaseHook):
         """Return the address as clients write it."""
         extra = self.get_connection(self.conn_id).extra_dejson
         if "bootstrap.servers" not in extra:
-            raise ValueError(
-                f'connection {self.conn_id!r} must have {{"bootstrap.servers": "host:port"}} in its extra. '
-                "Set it in Admin, Connections."
+            raise ConnectionFieldError(
+                f'connection {self.conn_id!r} must have {{"bootstrap.servers": "host:port"}} in its extra',
+                "Set it in Admin, Connections.",
             )
         return str(extra["bootstrap.servers"])

@@ -7,11 +7,12 @@ import os
 from airflow.sdk import BaseHook
 
 from foundation.connections import Login
+from foundation.errors import ConnectionFieldError
 from foundation.settings import PREFIX, SECRET_NAMES
 
 
 def secret_variables() -> list[str]:
-    """Name the variables of this process' environment with secrets, which programs that it starts do not need."""
+    """Return the names of environment variables with secrets, which programs that a task starts do not need."""
     ours = {PREFIX + name.upper() for name in (*SECRET_NAMES, "airflow_database")}
     return [name for name in os.environ if name in ours or name.startswith(("AIRFLOW_CONN_", "AIRFLOW__"))]
 
@@ -30,11 +31,13 @@ class WarehouseHook(BaseHook):
         """Return who connects where.
 
         Raises:
-            ValueError: the connection lacks one of host, port, login, password, schema.
+            ConnectionFieldError: the connection lacks one of host, port, login, password, schema.
         """
         found = self.get_connection(self.conn_id)
         if not (found.host and found.port and found.login and found.password and found.schema):
             needed = ("host", "port", "login", "password", "schema")
             missing = ", ".join(name for name in needed if not getattr(found, name))
-            raise ValueError(f"connection {self.conn_id!r} must have {missing}. Set it in Admin, Connections.")
+            raise ConnectionFieldError(
+                f"connection {self.conn_id!r} must have {missing}", "Set it in Admin, Connections."
+            )
         return Login(found.host, found.port, found.login, found.password, found.schema)

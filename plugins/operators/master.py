@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
-
+from foundation.errors import QualityError
 from foundation.settings import settings
 from plugins.hooks.warehouse import WarehouseHook
-from spark_apps.pipeline.definition import load_pipeline
+from plugins.operators.base import FreshetOperator, PipelineOperator
 
 # What is heavy (pyarrow, numba, Great Expectations) is imported where it is used.
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Master
 
 
-class LoadCatalogueOperator(BaseOperator):
+class LoadCatalogueOperator(FreshetOperator):
     """Fills the product table with a believable catalogue, unless it has rows."""
 
     template_fields: Sequence[str] = ("rows",)
@@ -32,8 +30,8 @@ class LoadCatalogueOperator(BaseOperator):
         super().__init__(**kwargs)
         self.rows = rows
 
-    def execute(self, context: Context) -> int:
-        """Load and return the number of products."""
+    def work(self, context: Context) -> int:
+        """Load the catalogue and return the number of products."""
         from spark_apps.master.catalogue import load_catalogue
 
         present = load_catalogue(WarehouseHook("owner").login(), int(self.rows), report=self.log.info)
@@ -41,29 +39,23 @@ class LoadCatalogueOperator(BaseOperator):
         return present
 
 
-class MasterOperator(BaseOperator):
-    """What works on a pipeline's master table."""
-
-    template_fields: Sequence[str] = ("pipeline",)
-
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
+class MasterOperator(PipelineOperator):
+    """An operator that works on a pipeline's master table."""
 
     def master(self) -> Master:
-        """The master table, as the pipeline's file says."""
-        return load_pipeline(self.pipeline).master
+        """Return the section [master] of the pipeline's file."""
+        return self.definition().master
 
     def snapshots(self) -> Path:
-        """The folder of its snapshots."""
-        return settings().folders.snapshots(load_pipeline(self.pipeline).name)
+        """Return the folder of the pipeline's snapshots."""
+        return settings().folders.snapshots(self.definition().name)
 
 
 class PrepareMasterOperator(MasterOperator):
-    """Makes the tables beside the master table, and begins to log its changes."""
+    """Creates the tables beside the master table, and begins to log its changes."""
 
-    def execute(self, context: Context) -> None:
-        """Make what is missing."""
+    def work(self, context: Context) -> None:
+        """Create what is missing."""
         from spark_apps.master.tables import prepare
 
         prepare(WarehouseHook("owner").login(), self.master())
@@ -72,8 +64,8 @@ class PrepareMasterOperator(MasterOperator):
 class RankMasterOperator(MasterOperator):
     """Builds the next ranked copy of the master table; nobody uses it yet."""
 
-    def execute(self, context: Context) -> dict[str, int | str]:
-        """Build it and return what is known of it."""
+    def work(self, context: Context) -> dict[str, int | str]:
+        """Build the copy and return what is known of it."""
         from spark_apps.master.ranking import build_ranking
 
         ranking = build_ranking(WarehouseHook("owner").login(), self.master())
@@ -82,11 +74,11 @@ class RankMasterOperator(MasterOperator):
 
 
 class CheckMasterOperator(MasterOperator):
-    """Refuses a ranked copy that is not as expected: the version in use stays in use.
+    """Refuses a ranked copy that is not as expected; the version in use stays in use.
 
     Args:
         ranking: what RankMasterOperator returned.
-        least_share: of the rows of the published version that a new one must have.
+        least_share: the share of the published version's rows that a new version must have.
         **kwargs: `pipeline`, and Airflow's own.
     """
 
@@ -97,8 +89,8 @@ class CheckMasterOperator(MasterOperator):
         self.ranking = ranking
         self.least_share = least_share
 
-    def execute(self, context: Context) -> None:
-        """Check with Great Expectations, and fail with what was not met."""
+    def work(self, context: Context) -> None:
+        """Check with Great Expectations, and fail with what is not met."""
         from quality.master import check_ranking
         from spark_apps.master.ranking import Ranking
         from spark_apps.master.snapshots import current
@@ -113,9 +105,10 @@ class CheckMasterOperator(MasterOperator):
         if outcome.failures:
             copy = Names(self.master().table).next_by_rank
             kept = f"version {published.version} stays in use" if published else "nothing is published yet"
-            refusal = f"refused to publish, {kept}: {'; '.join(outcome.failures)}. `{copy}` is there until the next run"
-            self.log.error("%s", refusal)
-            raise AirflowFailException(refusal)
+            raise QualityError(
+                f"refused to publish, {kept}: {'; '.join(outcome.failures)}",
+                f"Look at `{copy}`, which is there until the next run.",
+            )
 
 
 class PublishMasterOperator(MasterOperator):
@@ -127,8 +120,8 @@ class PublishMasterOperator(MasterOperator):
         super().__init__(**kwargs)
         self.ranking = ranking
 
-    def execute(self, context: Context) -> int:
-        """Publish and return the version."""
+    def work(self, context: Context) -> int:
+        """Publish the copy and return the version."""
         from spark_apps.master.publish import publish
         from spark_apps.master.ranking import Ranking
 

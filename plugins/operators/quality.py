@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
-
+from foundation.errors import QualityError
 from plugins.hooks.warehouse import WarehouseHook
+from plugins.operators.base import FreshetOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class CheckQualityOperator(BaseOperator):
+class CheckQualityOperator(FreshetOperator):
     """Checks a table against the suite of the same name in quality/suites/."""
 
     template_fields: Sequence[str] = ("suite",)
@@ -24,13 +23,16 @@ class CheckQualityOperator(BaseOperator):
         super().__init__(**kwargs)
         self.suite = suite
 
-    def execute(self, context: Context) -> int:
-        """Check, and fail with what was not as expected."""
+    def work(self, context: Context) -> int:
+        """Check, and fail with what is not as expected."""
         from quality.check import check_suite  # takes seconds to import
 
         outcome = check_suite(self.suite, WarehouseHook("checker").login())
         for line in outcome.lines:
             self.log.info("%s", line)
         if outcome.failures:
-            raise AirflowFailException(f"{self.suite}: {len(outcome.failures)} not met: {'; '.join(outcome.failures)}")
+            raise QualityError(
+                f"{self.suite}: {len(outcome.failures)} not met: {'; '.join(outcome.failures)}",
+                f"Look at the rows that it names, or correct quality/suites/{self.suite}.json.",
+            )
         return len(outcome.lines)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException
 
 from foundation import spark_launch
-from foundation.errors import KilledError
+from foundation.errors import EndedError
 from foundation.settings import PREFIX, ROOT, settings
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook, secret_variables
+from plugins.one_line import RETRY_POLICY, one_line
+from spark_apps.running.stop import ASKED_BY, IS_RETRY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,13 +25,25 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class SparkApplicationOperator(SparkSubmitOperator):
-    """Submits one of the programs in spark_apps/ for a pipeline; `short` says that it runs for seconds only.
+def exit_code(failure: AirflowException) -> str:
+    """Return how spark-submit ended, without its command line and the log's tail, which Airflow's message repeats."""
+    found = re.search(r"Error code is: (-?\d+)", str(failure))
+    return f"exit code {found[1]}" if found else str(failure)
 
-    `options` are more of the program's own, such as {"minutes": "60"}; `metered` says that it serves metrics.
+
+class SparkApplicationOperator(SparkSubmitOperator):
+    """Submits one of the programs in spark_apps/ for a pipeline.
 
     The warehouse's password and the addresses come from Airflow's connections and go to the application by its
     environment. They are read when the task runs, so they are in no command line, template or log.
+
+    Args:
+        program: the file's name, without its ending.
+        pipeline: the name of a file in pipelines/.
+        short: it runs for seconds only.
+        metered: it serves metrics.
+        options: more of the program's own, such as {"minutes": "60"}.
+        **kwargs: Airflow's own.
     """
 
     def __init__(
@@ -47,18 +63,24 @@ class SparkApplicationOperator(SparkSubmitOperator):
             name=program,
             driver_memory="1g",
             conf={"spark.driver.extraJavaOptions": spark_launch.java_options(settings().jars, short=short)},
-            **kwargs,
+            **{"retry_policy": RETRY_POLICY, **kwargs},
         )
         self._metered = metered
         self._killed = False
-        self._goes_on = False
+        self._is_retry = False
 
     def execute(self, context: Context) -> None:
         """Run the application to its end."""
-        self._goes_on = context["ti"].try_number > 1
-        super().execute(context)
-        if self._killed:
-            raise KilledError(f"{self.name} was killed", "Its next run does what it has not finished.")
+        self._is_retry = context["ti"].try_number > 1
+        with one_line():
+            try:
+                super().execute(context)
+            except AirflowException as failure:
+                raise EndedError(
+                    f"{self.name} ended with {exit_code(failure)}", "Its own last line, above, says why."
+                ) from None
+            if self._killed:
+                raise EndedError(f"{self.name} was killed", "Its next run does what it has not finished.")
 
     def on_kill(self) -> None:
         """End the application; Airflow may let `execute` go on after this."""
@@ -66,6 +88,7 @@ class SparkApplicationOperator(SparkSubmitOperator):
         super().on_kill()
 
     def _get_hook(self) -> SparkSubmitHook:
+        """Return Spark's hook, which reads the environment of the application from here."""
         loader = WarehouseHook("loader").login()
         host, _, port = BrokerHook().bootstrap().rpartition(":")
         addresses = {
@@ -75,8 +98,6 @@ class SparkApplicationOperator(SparkSubmitOperator):
             "MARIADB_PORT": str(loader.port),
             "DATABASE": loader.database or "",
             "LOADER_PASSWORD": loader.password,
-            "ASKED_BY": str(os.getpid()),  # were this process killed, the application would see it and stop
-            "GOES_ON": "1" if self._goes_on else "",
         }
         if self._metered:
             metrics = BaseHook.get_connection("metrics_default")
@@ -84,5 +105,9 @@ class SparkApplicationOperator(SparkSubmitOperator):
         self.jars = ",".join(spark_launch.connector_jars(settings().jars))
         hook = super()._get_hook()
         given = {PREFIX + name: value for name, value in addresses.items()}
+        given |= {
+            ASKED_BY: str(os.getpid()),  # if this process is killed, the application sees that and stops
+            IS_RETRY: "1" if self._is_retry else "",
+        }
         hook._env_vars = {**dict.fromkeys(secret_variables(), ""), **given}  # noqa: SLF001  # kept out of templates
         return hook

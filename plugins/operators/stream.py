@@ -11,14 +11,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
 
+from foundation.errors import GaveUpError
 from foundation.settings import ROOT
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook, secret_variables
-from spark_apps.pipeline.definition import load_pipeline
-from spark_apps.running.lease import is_running, request_stop
+from plugins.operators.base import PipelineOperator
+from spark_apps.running import stop
+from spark_apps.running.lease import is_running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,31 +30,26 @@ FLUSH_SECONDS = 4  # Airflow kills a task 5 s after it asked it to end
 
 
 def _end_with_parent() -> None:
-    """Ask the kernel to end this child, politely, should the task's process be killed."""
+    """Ask the kernel to send this child SIGTERM when the task's process is killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-class GenerateOperator(BaseOperator):
+class GenerateOperator(PipelineOperator):
     """Runs the generator's Kafka producer for a pipeline's topic."""
 
-    template_fields: Sequence[str] = ("options",)
+    template_fields: Sequence[str] = ("pipeline", "options")
 
-    def __init__(self, *, pipeline: str, options: dict[str, str], **kwargs: Any) -> None:
+    def __init__(self, *, options: dict[str, str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.pipeline = pipeline
         self.options = options
         self._producer: subprocess.Popen[str] | None = None
 
-    def execute(self, context: Context) -> None:
+    def work(self, context: Context) -> None:
         """Produce until the stream's end and log what the producer says."""
-        topic = load_pipeline(self.pipeline).source.topic
-        command = [sys.executable, "-m", "generator", "run", "--sink", "kafka", "--bootstrap", BrokerHook().bootstrap()]
-        command += ["--topic", topic, *(word for name, value in self.options.items() for word in (f"--{name}", value))]
-        environment = {name: value for name, value in os.environ.items() if name not in secret_variables()}
         self._producer = subprocess.Popen(
-            command,
+            self.command(),
             cwd=ROOT,
-            env=environment,
+            env={name: value for name, value in os.environ.items() if name not in secret_variables()},
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -63,9 +58,16 @@ class GenerateOperator(BaseOperator):
         for line in self._producer.stdout or ():
             self.log.info("%s", line.rstrip())
         if self._producer.wait() != 0:
-            raise AirflowFailException(
-                f"the generator ended with exit code {self._producer.returncode}; its last line says why"
+            raise GaveUpError(
+                f"the generator ended with exit code {self._producer.returncode}", "Its last line, above, says why."
             )
+
+    def command(self) -> list[str]:
+        """Return the producer's command line."""
+        topic = self.definition().source.topic
+        command = [sys.executable, "-m", "generator", "run", "--sink", "kafka", "--bootstrap", BrokerHook().bootstrap()]
+        options = [word for name, value in self.options.items() for word in (f"--{name}", value)]
+        return [*command, "--topic", topic, *options]
 
     def on_kill(self) -> None:
         """Let the producer send what it holds, and say how much that was."""
@@ -75,24 +77,18 @@ class GenerateOperator(BaseOperator):
                 self._producer.wait(FLUSH_SECONDS)
 
 
-class RequestStopOperator(BaseOperator):
+class RequestStopOperator(PipelineOperator):
     """Asks a pipeline's application to stop between two batches."""
 
-    template_fields: Sequence[str] = ("pipeline",)
-
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-
-    def execute(self, context: Context) -> None:
+    def work(self, context: Context) -> None:
         """Set the flag that the application looks at."""
         loader = WarehouseHook("loader").login()
         if not is_running(loader, self.pipeline):
             self.log.info(
-                "no application works on pipeline %r now; if Airflow is about to start one again, that ends at once",
+                "no application works on pipeline %r now; if Airflow starts one again soon, that one ends at once",
                 self.pipeline,
             )
-        request_stop(loader, self.pipeline)
+        stop.request(loader, self.pipeline)
 
 
 class EnsureDagRunsOperator(TriggerDagRunOperator):

@@ -8,6 +8,7 @@ from airflow.sdk import BaseSensorOperator
 
 from foundation.connections import connect
 from plugins.hooks.warehouse import WarehouseHook
+from plugins.one_line import one_line
 from spark_apps.running.lease import is_running
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class StreamStoppedSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         """Look once."""
-        return not is_running(WarehouseHook("loader").login(), self.pipeline)
+        with one_line():
+            return not is_running(WarehouseHook("loader").login(), self.pipeline)
 
 
 class EnrichedRowsSensor(BaseSensorOperator):
@@ -41,7 +43,7 @@ class EnrichedRowsSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         """Look once."""
-        with connect(WarehouseHook("reader").login()) as connection, connection.cursor() as cursor:
+        with one_line(), connect(WarehouseHook("reader").login()) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM sales_enriched WHERE sold_at >= %s", (str(self.since)[:19],))
             ((present,),) = cursor.fetchall()
         self.log.info("%d rows enriched that were sold since %s, waiting for %d", present, self.since, self.rows)

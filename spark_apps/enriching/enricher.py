@@ -1,9 +1,9 @@
-"""What a task does with its share of a batch: read the events, join them with the master data, land what they became.
+"""What a task does with its share of a batch: read the events, join them with the master data, land the results.
 
 It runs in Spark's Python workers, on Arrow batches. All that a task writes of its share is one transaction, and every
-row's primary key is its event's position: a task that is done twice, or half and then again, leaves what doing it once
-would. A pipeline may limit a batch's time: what waits for its page then is shed, and when time is left, events that
-were shed are taken back, segment by segment, each in a transaction of its own.
+row's primary key is its event's position. So a task that runs twice, or dies and runs again, leaves the same rows as
+one run. A pipeline may limit a batch's time: tuples that still wait for their page then are shed. A task that has time
+left replays shed events, segment by segment, each in a transaction of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from semistream.joins import TimedCHybridJoin
-
+from semistream import TimedCHybridJoin
 from spark_apps.enriching import shedding
 from spark_apps.enriching.landing import Landing, Spans, widen
+from spark_apps.enriching.report import TaskReport
 from spark_apps.enriching.task_join import TaskJoin
 from spark_apps.enriching.worker_join import borrowed_join
-from spark_apps.events.reader import POSITION, EventReader
+from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.definition import TOPIC_POSITION
 from spark_apps.warehouse.bulk_load import loading
 from spark_apps.watching.task_counts import Arrivals, TaskCounts
 
@@ -33,40 +34,44 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from foundation.connections import Connection
+    from spark_apps.enriching.worker_join import BorrowJoin
     from spark_apps.pipeline.definition import Pipeline
-    from spark_apps.pipeline.topics import Source
+    from spark_apps.pipeline.topics import TopicIncarnation
 
-UNLIMITED_TAKES_SECONDS = 1.0  # for events that were shed when their pipeline still had a limit
-LEAST_SHARE = 0.1  # of a batch's time: with less left no segment is taken
+UNLIMITED_REPLAY_SECONDS = 1.0  # for events that were shed while their pipeline had a limit
+LEAST_SHARE = 0.1  # of a batch's time: with less left a task replays no segment
 
 
 @dataclass(frozen=True)
 class Enricher:
-    """The function that Spark calls in each task; it travels to the workers.
+    """The function that Spark calls in each task; it is pickled and sent to the workers.
 
     Attributes:
         pipeline: what its file says.
-        source: the topic's incarnation.
+        incarnation: the topic that the events come from.
         snapshot: the master data to join with.
-        marker: a column of the master data that is never null: where it is, nothing matched.
+        marker: a column of the master data that is never null: where it is null, nothing matched.
         sheds: the folder of the pipeline's shed events.
-        job: names the batch's job in the rows of segments that it takes back; None to take none.
-        report: takes what a task has counted when it is done.
+        job: names the batch's job in the rows of segments that it replays; None to replay none.
+        report: is called with a task's report when the task is done.
+        borrow: lends the worker's join for the time of a task.
     """
 
     pipeline: Pipeline
-    source: Source
+    incarnation: TopicIncarnation
     snapshot: Path
     marker: str
     sheds: Path
     job: str | None
-    report: Callable[[TaskCounts], None]
+    report: Callable[[TaskReport], None]
+    borrow: BorrowJoin = borrowed_join
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Land what the events became, and yield the messages for the enriched topic."""
-        counts = TaskCounts()
+        """Land the events, and yield the messages for the enriched topic."""
+        report = TaskReport()
+        counts = report.counts
         reader = EventReader(self.pipeline.source.fields, self.pipeline.master.key)
-        with borrowed_join(self.pipeline, reader.schema, self.snapshot) as join, counts.of_join(join):
+        with self.borrow(self.pipeline, reader.schema, self.snapshot) as join, counts.of_join(join):
             task_join = TaskJoin(join, reader.schema, counts)
             with counts.timed("join"):
                 join.preload()  # a snapshot is in the order of frequency
@@ -75,12 +80,12 @@ class Enricher:
             yield from self._enrich(batches, reader, _Work(task_join, counts, began + (limit or math.inf)))
             if self.job is not None:
                 since = began if counts.events else time.monotonic()
-                work = _Work(task_join, counts, since + (limit or UNLIMITED_TAKES_SECONDS))
+                work = _Work(task_join, counts, since + (limit or UNLIMITED_REPLAY_SECONDS))
                 while work.seconds_left > LEAST_SHARE * (work.deadline - since):
-                    if not (yield from self._take_back(self.job, work)):
+                    if not (yield from self._replay(self.job, work, report)):
                         break
         counts.measure_worker()
-        self.report(counts)
+        self.report(report)
 
     def _enrich(self, batches: Iterable[pa.RecordBatch], reader: EventReader, work: _Work) -> Iterator[pa.RecordBatch]:
         """Land the task's share of the batch."""
@@ -100,49 +105,50 @@ class Enricher:
 
         with (
             loading() as connection,
-            self._landing(connection, self.source.number, work, lambda: arrivals.first) as landing,
+            self._landing(connection, self.incarnation.number, work, lambda: arrivals.first) as landing,
         ):
             for rows in work.join.joined(readable()):
                 for message in landing.land(rows):
-                    self.source.check()  # a message cannot be taken back
+                    self.incarnation.check()  # a message cannot be taken back
                     yield message
-            self.source.check()  # before the commit, and after all that was read
+            self.incarnation.check()  # before the commit, and after all that was read
             landing.advance(spans)
             landing.settle(spans)
             with counts.timed("load"):
                 connection.commit()
         arrivals.count_latency(counts)
 
-    def _take_back(self, job: str, work: _Work) -> Generator[pa.RecordBatch, None, bool]:
-        """Land the events of a segment as far as there is time for them, and tell whether there was a segment."""
+    def _replay(self, job: str, work: _Work, report: TaskReport) -> Generator[pa.RecordBatch, None, bool]:
+        """Land the events of one segment as far as time allows, and return whether there was a segment."""
         spans: Spans = {}
         with loading() as connection:
-            segment = shedding.take(connection, self.pipeline.name, work.join.schema, job)
+            segment = shedding.claim(connection, self.pipeline.name, work.join.schema, job)
             if segment is None:
                 return False
             try:
-                events = segment.read(self.sheds, work.join.schema).sort_by([(name, "ascending") for name in POSITION])
+                in_order = [(name, "ascending") for name in TOPIC_POSITION]
+                events = segment.read(self.sheds, work.join.schema).sort_by(in_order)
             except (OSError, ValueError) as problem:
-                work.counts.set_aside.append(shedding.set_aside(connection, self.pipeline.name, segment, problem))
+                report.set_aside.append(shedding.set_aside(connection, self.pipeline.name, segment, problem))
                 return True
             widen(spans, events["kafka_partition"], events["kafka_offset"])
-            with self._landing(connection, segment.source, work, lambda: segment.oldest_at) as landing:
-                landing.pick_up(events)
+            with self._landing(connection, segment.incarnation, work, lambda: segment.oldest_at) as landing:
+                landing.end_wait(events)
                 for rows in work.join.joined([events]):
                     yield from landing.land(rows)
                 landing.settle(spans)
                 with work.counts.timed("load"):
                     connection.commit()
-        work.counts.taken_back += events.num_rows
-        work.counts.taken_segments.append(segment.number)
+        work.counts.replayed += events.num_rows
+        report.replayed_segments.append(segment.number)
         return True
 
     @contextmanager
     def _landing(
-        self, connection: Connection, source: int, work: _Work, oldest: Callable[[], datetime]
+        self, connection: Connection, incarnation: int, work: _Work, oldest: Callable[[], datetime]
     ) -> Iterator[Landing]:
-        """Land events of a source up to the deadline; what is shed then is written down in the same transaction."""
-        landing = Landing(connection, self.pipeline, source, self.marker, work.counts)
+        """Give a landing for events of one incarnation; what is shed is registered in the same transaction."""
+        landing = Landing(connection, self.pipeline, incarnation, self.marker, work.counts)
 
         def register(file: str, events: pa.RecordBatch) -> None:
             landing.put_off(file, events, oldest())
@@ -156,7 +162,7 @@ class Enricher:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a task works with: its join, what it counts, and the time up to which it reads pages."""
+    """What a task works with: its join, its counts, and until when it reads pages."""
 
     join: TaskJoin
     counts: TaskCounts

@@ -1,4 +1,4 @@
-"""Where events land: rows of the pipeline's tables and messages of its enriched topic, written in one transaction."""
+"""Where events land: rows of the pipeline's tables, in one transaction, and messages of its enriched topic."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyarrow import compute
 
 from spark_apps.enriching.messages import messages
 from spark_apps.enriching.shedding import fields_number
+from spark_apps.pipeline.definition import TOPIC_POSITION
 from spark_apps.pipeline.expressions import compute_expression
 from spark_apps.warehouse.bulk_load import load
 from spark_apps.warehouse.uuid_bytes import uuid_bytes
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Pipeline
     from spark_apps.watching.task_counts import TaskCounts
 
-Spans = dict[int, tuple[int, int]]  # of each Kafka partition: the first offset, and the one behind the last
-# An event that is in one of the first is not to be in the second of a pair. What was shed comes first: whoever takes
-# the event back at the same time is waited for there, so that what it made of it is seen by the others.
-_STAYS_AND_GOES = (
+Spans = dict[int, tuple[int, int]]  # by Kafka partition: the first offset, and the one behind the last
+# For each (kept, dropped) pair of tables, `settle` deletes from the second what the first has. Pairs with `shed` come
+# first: a task that replays the same event at this moment holds its row there. `settle` waits for that task's commit,
+# and the pairs that follow see what it landed.
+_KEPT_AND_DROPPED = (
     ("enriched", "shed"), ("unmatched", "shed"), ("rejected", "shed"),
     ("enriched", "unmatched"), ("enriched", "rejected"), ("unmatched", "rejected"),
 )  # fmt: skip
-_LISTED = 500  # rows that one statement removes: of 1,000 and more the server makes a table, and reads all of ours
+_LISTED = 500  # rows that one statement deletes; from 1,000 MariaDB materialises the IN list and scans our table
 _PROGRESS = """
     INSERT INTO progress (pipeline, source, kafka_partition, first_offset, next_offset) VALUES (%s, %s, %s, %s, %s)
     ON DUPLICATE KEY UPDATE first_offset = LEAST(first_offset, VALUES(first_offset)),
@@ -37,22 +39,22 @@ _PROGRESS = """
 
 
 class Landing:
-    """Lands events of one source over a connection; whoever opened the connection commits.
+    """Lands events of one topic's incarnation over a connection. Whoever opened the connection commits.
 
     Args:
         connection: to the warehouse (`bulk_load.loading`).
         pipeline: what its file says.
-        source: the number of the topic's incarnation that the events came from.
-        marker: a column of the master data that is never null: where it is, nothing matched.
+        incarnation: the number of the topic's incarnation that the events come from.
+        marker: a column of the master data that is never null: where it is null, nothing matched.
         counts: of the task.
     """
 
     def __init__(
-        self, connection: Connection, pipeline: Pipeline, source: int, marker: str, counts: TaskCounts
+        self, connection: Connection, pipeline: Pipeline, incarnation: int, marker: str, counts: TaskCounts
     ) -> None:
         self._connection = connection
         self._pipeline = pipeline
-        self._source = source
+        self._incarnation = incarnation
         self._marker = marker
         self._counts = counts
 
@@ -75,7 +77,7 @@ class Landing:
                 for name, expression in pipeline.enriched.computed.items():
                     flat[name] = compute_expression(expression, flat)
                 shown = [*(name for name in key if name not in columns), *columns, *pipeline.enriched.computed]
-                yield messages(self._source, key, shown, pa.table(flat))
+                yield messages(self._incarnation, key, shown, pa.table(flat))
 
     def reject(self, batch: pa.RecordBatch, rejected: list[tuple[int, str]]) -> None:
         """Load events that cannot be read, each with its reason."""
@@ -96,68 +98,74 @@ class Landing:
         self._counts.reject((reason for _, reason in rejected), self._pipeline.source.fields)
 
     def put_off(self, file: str, events: pa.RecordBatch, oldest: datetime) -> None:
-        """Write down a file of the shed store, a time that no event of it is older than, and where they came from."""
+        """Register a file of the shed store.
+
+        Args:
+            file: below the pipeline's folder.
+            events: what it holds.
+            oldest: no event of it came earlier.
+        """
         with self._connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO shed_segment (pipeline, source, file, fields, events, oldest_at) "
                 "VALUES (%s, %s, %s, %s, %s, %s)",
-                (self._pipeline.name, self._source, file, fields_number(events.schema), events.num_rows, oldest),
+                (self._pipeline.name, self._incarnation, file, fields_number(events.schema), events.num_rows, oldest),
             )
             segment = pa.repeat(pa.scalar(cursor.lastrowid), events.num_rows)
         self._load("shed", pa.Table.from_batches([events]).append_column("segment", segment), ["segment"])
         self._counts.shed += events.num_rows
 
-    def pick_up(self, events: pa.RecordBatch) -> None:
-        """Say of events that were shed, and come in the order of their positions, that they wait no more.
+    def end_wait(self, events: pa.RecordBatch) -> None:
+        """Delete shed events from the table of those that wait; they come in the order of their positions.
 
-        A batch that is done again may have shed them once more, into another file. Whoever takes that back waits here,
-        where it holds nothing that others wait for; the common order keeps two from waiting for each other.
+        A batch that ran again may have shed them once more, into another file. A task that replays that file waits
+        here for this one, while it holds no lock that this one needs. The common order prevents deadlocks.
         """
         parts, offsets = events["kafka_partition"], events["kafka_offset"]
         with self._counts.timed("load"):
             for part in parts.unique().to_pylist():
-                self._remove("shed", part, offsets.filter(compute.equal(parts, part)).to_pylist())
+                self._delete("shed", part, offsets.filter(compute.equal(parts, part)).to_pylist())
 
     def settle(self, spans: Spans) -> None:
         """Leave each event in one table only.
 
-        An event that is met again, in a batch that is done again or taken back, may meet newer master data, other
-        fields, or more time: what is enriched once stays so, and what has landed waits no more.
+        A batch that runs again, or a replay, may meet newer master data, other fields or more time. An event that is
+        enriched stays enriched, and an event that has landed waits no more.
 
-        Files of the shed store have events of the same stretch of offsets. So rows are looked for without locks, or
-        tasks that take such files back would wait for each other, and only what is to go is locked.
+        Files of the shed store overlap in offsets. So the rows to delete are found without locks, and only they are
+        locked: otherwise tasks that replay such files would wait for each other.
         """
         name = self._pipeline.name
         with self._counts.timed("load"), self._connection.cursor() as cursor:
             for part, (first, following) in spans.items():
-                for stays, goes in _STAYS_AND_GOES:
+                for kept, dropped in _KEPT_AND_DROPPED:
                     cursor.execute(
-                        f"SELECT g.kafka_offset FROM {name}_{goes} AS g FORCE INDEX (PRIMARY) "  # noqa: S608  # our names
-                        f"STRAIGHT_JOIN {name}_{stays} AS s ON s.source = g.source "
+                        f"SELECT g.kafka_offset FROM {name}_{dropped} AS g FORCE INDEX (PRIMARY) "  # noqa: S608  # our names
+                        f"STRAIGHT_JOIN {name}_{kept} AS s ON s.source = g.source "
                         "AND s.kafka_partition = g.kafka_partition AND s.kafka_offset = g.kafka_offset "
                         "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset BETWEEN %s AND %s",
-                        (self._source, part, first, following - 1),
+                        (self._incarnation, part, first, following - 1),
                     )
-                    self._remove(goes, part, [offset for (offset,) in cursor.fetchall()])
+                    self._delete(dropped, part, [offset for (offset,) in cursor.fetchall()])
 
     def advance(self, spans: Spans) -> None:
-        """Say how far was read, after all rows and before `settle`.
+        """Write how far was read, after all rows and before `settle`.
 
-        The rows of `progress` stay locked: a task that does the same events again waits here until this one's rows can
-        be seen.
+        The rows of `progress` stay locked until the commit: a second attempt at the same events waits here, and then
+        sees this one's rows.
         """
         with self._counts.timed("load"), self._connection.cursor() as cursor:
             for part, (first, following) in sorted(spans.items()):
-                cursor.execute(_PROGRESS, (self._pipeline.name, self._source, part, first, following))
+                cursor.execute(_PROGRESS, (self._pipeline.name, self._incarnation, part, first, following))
 
-    def _remove(self, kind: str, part: int, offsets: list[int]) -> None:
+    def _delete(self, kind: str, part: int, offsets: list[int]) -> None:
         statement = (
             f"DELETE g FROM {self._pipeline.name}_{kind} AS g FORCE INDEX (PRIMARY) "  # a scan would lock others' rows
             "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset IN %s"
         )
         with self._connection.cursor() as cursor:
             for start in range(0, len(offsets), _LISTED):
-                cursor.execute(statement, (self._source, part, offsets[start : start + _LISTED]))
+                cursor.execute(statement, (self._incarnation, part, offsets[start : start + _LISTED]))
 
     def _load_events(self, kind: str, rows: pa.Table, columns: list[str]) -> None:
         for name in columns:
@@ -166,13 +174,13 @@ class Landing:
         self._load(kind, rows, columns)
 
     def _load(self, kind: str, rows: pa.Table, columns: list[str]) -> None:
-        source = pa.repeat(pa.scalar(self._source), rows.num_rows)
-        placed = rows.select(["kafka_partition", "kafka_offset", *columns]).add_column(0, "source", source)
+        number = pa.repeat(pa.scalar(self._incarnation), rows.num_rows)
+        placed = rows.select([*TOPIC_POSITION, *columns]).add_column(0, "source", number)
         load(self._connection, f"{self._pipeline.name}_{kind}", placed)
 
 
 def widen(spans: Spans, partitions: pa.Array, offsets: pa.Array) -> None:
-    """Widen what is known of each Kafka partition's first and next offset."""
+    """Widen each Kafka partition's span so that it covers these offsets."""
     found = pa.table([partitions, offsets], ["partition", "offset"]).group_by("partition")
     for row in found.aggregate([("offset", "min"), ("offset", "max")]).to_pylist():
         first, following = row["offset_min"], row["offset_max"] + 1

@@ -1,14 +1,14 @@
-"""Events whose batch had no time for them: on disk in the shed store, known to the warehouse, taken back later.
+"""Events whose batch has no time for them: on disk in the shed store, known to the warehouse, replayed later.
 
     shed/<pipeline>/<one task's folder>/<number>-<events>.shed    a segment: a file of the library's shed store
     shed_segment                                                  its row in the warehouse, while it is needed
     <pipeline>_shed                                               the positions of the events that wait
 
-A file is complete and on the disk before its row is written, in the transaction that says that its events were read.
-The transaction that takes them back marks the row; row and file go when that task's job is done, for then its messages
-are in the enriched topic, too. So after a crash there is a file for every row, and what is taken back twice lands twice
-on the same positions. Files without a row are removed at the next start. A file that is missing or damaged is set
-aside: its row says why, its events wait on.
+A file is complete and synced before its row is written, in the transaction that says that its events were read. The
+transaction that replays a segment marks its row. Row and file go when that task's job is done, because only then its
+messages are in the enriched topic. So after a crash every row has its file, and an event that is replayed twice lands
+twice on the same position. The next start removes files without a row. A file that is missing or damaged is set aside:
+its row says why, and its events keep waiting.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
-from semistream.load_shedder import LoadShedder
 from semistream.relation.page_file_writer import fsync_directory
-from semistream.shed_store import ShedStore
+
+from semistream import LoadShedder, ShedStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Segment:
-    """A file of shed events, as its row tells it."""
+    """A file of shed events, as its row describes it."""
 
     number: int
-    source: int
+    incarnation: int
     file: str
     events: int
     oldest_at: datetime
@@ -54,11 +54,18 @@ class Segment:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What waits in a pipeline's shed store; segments are those that can be taken back."""
+    """What waits in a pipeline's shed store.
+
+    Attributes:
+        segments: how many can be replayed.
+        events: how many wait.
+        damaged: how many of those are in segments that were set aside.
+        oldest_at: when the oldest of them came.
+    """
 
     segments: int = 0
     events: int = 0
-    damaged: int = 0  # of those events, they are in segments that were set aside
+    damaged: int = 0
     oldest_at: datetime | None = None
 
     @property
@@ -98,13 +105,13 @@ class TaskShedder:
 
 
 class EventStore(ShedStore):
-    """A shed store of the events that a join's tuples stand for, which tells each file that it has written.
+    """A shed store that keeps the whole events behind a join's tuples, and reports each file that it has written.
 
     Args:
         folder: the task's.
         schema: the columns of the events.
-        events_of: gives the whole events that tuples of the join stand for.
-        register: is told each file and its events when they are on the disk.
+        events_of: returns the whole events that tuples of the join stand for.
+        register: is called with each file and its events when they are on disk.
     """
 
     def __init__(
@@ -120,7 +127,7 @@ class EventStore(ShedStore):
         self._register = register
 
     def add(self, tuples: pa.RecordBatch) -> None:
-        """Store the tuples' events, then tell."""
+        """Store the tuples' events, then register the file."""
         events = self._events_of(tuples)
         super().add(events)
         self._register(f"{self._folder.name}/{self.names[-1]}", events)
@@ -140,7 +147,7 @@ def _own_folder(root: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder (flock), or raise BlockingIOError; the kernel lets go when this process ends, however it ends."""
+    """Lock a folder (flock), or raise BlockingIOError; the kernel releases the lock when this process ends."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,28 +156,28 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def take(connection: Connection, pipeline: str, schema: pa.Schema, job: str) -> Segment | None:
+def claim(connection: Connection, pipeline: str, schema: pa.Schema, job: str) -> Segment | None:
     """Mark the segment that has waited longest, in the transaction that lands its events; None if there is none.
 
-    Its row stays. What another transaction takes is passed over, and what this job has taken already or was set
-    aside, too.
+    Its row stays. A segment that another transaction has claimed is passed over. So is one that this job has claimed
+    already, and one that was set aside.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT segment, source, file, events, oldest_at FROM shed_segment WHERE pipeline = %s AND fields = %s "
-            "AND damage IS NULL AND NOT taken_by <=> %s ORDER BY oldest_at LIMIT 1 FOR UPDATE SKIP LOCKED",
+            "AND damage IS NULL AND NOT replayed_by <=> %s ORDER BY oldest_at LIMIT 1 FOR UPDATE SKIP LOCKED",
             (pipeline, fields_number(schema), job),
         )
         found = cursor.fetchall()
         if not found:
             return None
         segment = Segment(*found[0])
-        cursor.execute("UPDATE shed_segment SET taken_by = %s WHERE segment = %s", (job, segment.number))
+        cursor.execute("UPDATE shed_segment SET replayed_by = %s WHERE segment = %s", (job, segment.number))
     return segment
 
 
 def set_aside(connection: Connection, pipeline: str, segment: Segment, problem: Exception) -> str:
-    """Undo `take` and leave a segment that cannot be read to an operator; return the line that tells of it."""
+    """Undo `claim` and leave a segment that cannot be read to an operator; return the line that says so."""
     connection.rollback()
     why = str(problem).rstrip(".")
     with connection.cursor() as cursor:
@@ -179,12 +186,12 @@ def set_aside(connection: Connection, pipeline: str, segment: Segment, problem: 
     return (
         f"shed file {segment.file} cannot be read: {why}. It is set aside as segment {segment.number}; those of its "
         f"{segment.events} events that have not landed stay in {pipeline}_shed. Restore it, or have them read again "
-        "from the topic: docs/pipelines.md says how."
+        "from the topic: docs/operating.md says how."
     )
 
 
-def forget(connection: Connection, root: Path, segments: Sequence[int]) -> None:
-    """Remove segments whose events are safe wherever they belong: first the rows, for good, then the files."""
+def remove_replayed(connection: Connection, root: Path, segments: Sequence[int]) -> None:
+    """Remove segments whose events have landed and whose messages are sent: first the rows, then the files."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT file FROM shed_segment WHERE segment IN %s", (segments,))
         files = [root / file for (file,) in cursor.fetchall()]
@@ -197,7 +204,7 @@ def forget(connection: Connection, root: Path, segments: Sequence[int]) -> None:
 
 
 def sweep(connection: Connection, root: Path, pipeline: str) -> None:
-    """Remove the files that have no row, but those of tasks that still run."""
+    """Remove the files that have no row, except those of tasks that still run."""
     for folder in root.iterdir() if root.is_dir() else ():
         with suppress(BlockingIOError), _locked(folder):
             with connection.cursor() as cursor:
@@ -211,12 +218,12 @@ def sweep(connection: Connection, root: Path, pipeline: str) -> None:
 
 
 def waiting(connection: Connection, pipeline: str, schema: pa.Schema) -> Waiting:
-    """Say what waits; segments that a job took in vain wait too, their events do not."""
+    """Return what waits. A segment whose job failed after landing is still listed; its events are not counted again."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT COALESCE(SUM(damage IS NULL), 0), COALESCE(SUM(IF(taken_by IS NULL, events, 0)), 0), "
-            "COALESCE(SUM(IF(taken_by IS NULL AND damage IS NOT NULL, events, 0)), 0), "
-            "MIN(IF(taken_by IS NULL, oldest_at, NULL)) FROM shed_segment WHERE pipeline = %s AND fields = %s",
+            "SELECT COALESCE(SUM(damage IS NULL), 0), COALESCE(SUM(IF(replayed_by IS NULL, events, 0)), 0), "
+            "COALESCE(SUM(IF(replayed_by IS NULL AND damage IS NOT NULL, events, 0)), 0), "
+            "MIN(IF(replayed_by IS NULL, oldest_at, NULL)) FROM shed_segment WHERE pipeline = %s AND fields = %s",
             (pipeline, fields_number(schema)),
         )
         ((segments, events, damaged, oldest_at),) = cursor.fetchall()
@@ -224,5 +231,5 @@ def waiting(connection: Connection, pipeline: str, schema: pa.Schema) -> Waiting
 
 
 def fields_number(schema: pa.Schema) -> int:
-    """Tell schemas apart: a file of other columns than the pipeline has now cannot be read."""
+    """Return a number that differs between schemas: a file of other columns than the pipeline has cannot be read."""
     return zlib.crc32(schema.to_string(show_field_metadata=False).encode())

@@ -1,7 +1,7 @@
 """A task's events through its join, and back in the order they came in.
 
-The join is given no more of an event than its key and its place: so what waits takes little of the join's memory, and
-an event's other columns stay where they are until the master row's are put beside them.
+The join gets only an event's key and its place in the task. So a waiting event takes little of the join's memory. Its
+other columns stay where they are until the master row's columns are put beside them.
 """
 
 from __future__ import annotations
@@ -19,47 +19,51 @@ if TYPE_CHECKING:
     from spark_apps.watching.task_counts import TaskCounts
 
 PLACE = "(place)"  # no field has such a name
-MOST_HELD_BYTES = 32 * 2**20  # of events and joined rows, before those that wait are joined and all are given out
+MOST_HELD_BYTES = 32 * 2**20  # of events and joined rows; then the join finishes what waits, and all rows go out
 ROWS_A_LOAD = 50_000
 
 
 def joined_part(events: pa.Schema, key: Sequence[str]) -> pa.Schema:
-    """Name what of an event a join is given."""
+    """Return the columns of an event that a join gets."""
     return pa.schema([*(events.field(name) for name in key), pa.field(PLACE, pa.int64(), nullable=False)])
 
 
 class TaskJoin:
-    """Joins a task's events with a join that is used task after task.
+    """Joins one task's events with the worker's join.
 
     Args:
         join: made for the events' `joined_part`, left-outer.
         schema: the events' columns.
         counts: of the task.
+        most_held: bytes of events and joined rows that are held before all of them go out.
     """
 
-    def __init__(self, join: SemiStreamJoin, schema: pa.Schema, counts: TaskCounts) -> None:
+    def __init__(
+        self, join: SemiStreamJoin, schema: pa.Schema, counts: TaskCounts, most_held: int = MOST_HELD_BYTES
+    ) -> None:
         self.join = join
         self.schema = schema
         self._counts = counts
+        self._most_held = most_held
         self._events: list[pa.RecordBatch] = []
         self._places = 0
         self._bytes = 0
         self._joined: list[pa.RecordBatch] = []
 
     def joined(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Join events until none waits, in tables for one load each.
+        """Join events until none waits, and yield tables for one load each.
 
-        Tables of the warehouse are clustered by position: rows in the order of the stream are appended, others split
-        pages that are full, at twice the cost.
+        Tables of the warehouse are clustered by position. Rows in the order of the stream are appended; others split
+        full pages, at twice the cost.
         """
         for batch in events:
             self._feed(batch)
-            if self._bytes >= MOST_HELD_BYTES:
-                yield from self._all_held()
-        yield from self._all_held()
+            if self._bytes >= self._most_held:
+                yield from self._release()
+        yield from self._release()
 
     def events_of(self, tuples: pa.RecordBatch) -> pa.RecordBatch:
-        """Give the whole events that the join's tuples stand for."""
+        """Return the whole events that the join's tuples stand for."""
         (events,) = pa.Table.from_batches(self._events).take(tuples[PLACE]).combine_chunks().to_batches()
         return events
 
@@ -76,8 +80,8 @@ class TaskJoin:
         self._joined += joined
         self._bytes += sum(rows.nbytes for rows in joined)
 
-    def _all_held(self) -> Iterator[pa.Table]:
-        """Give all events but those that were shed, each with its master row's columns."""
+    def _release(self) -> Iterator[pa.Table]:
+        """Finish the join and yield all events that were not shed, each with its master row's columns."""
         with self._counts.timed("join"):
             self._joined += self.join.finish()
             rows = self._side_by_side()
@@ -86,7 +90,7 @@ class TaskJoin:
             yield rows.slice(first, ROWS_A_LOAD)
 
     def _side_by_side(self) -> pa.Table:
-        """Put what was joined beside its events, which lead."""
+        """Put the joined columns beside their events, in the order of the events."""
         if not self._joined:
             return pa.table({})
         rows = pa.Table.from_batches(self._events)

@@ -1,4 +1,4 @@
-"""A worker's join: built over a snapshot of the master data once, used task after task.
+"""A worker's join: built once over a snapshot of the master data, used task after task.
 
 Between two tasks nothing waits in it. What it remembers, the cache of hot rows and their frequencies, may be lost at
 any moment without harm.
@@ -7,83 +7,130 @@ any moment without harm.
 from __future__ import annotations
 
 import gc
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Protocol
 
-from semistream.relation.page_file import PageFile
-
+import semistream
 from foundation.errors import SnapshotError
-from semistream import joins
+from semistream import PageFile
 from spark_apps.enriching.task_join import joined_part
 from spark_apps.events.reader import EventReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
-    from semistream.joins.semi_stream_join import SemiStreamJoin
 
+    from semistream import Relation, SemiStreamJoin
     from spark_apps.pipeline.definition import JoinName, Pipeline
 
 # Every join of the library but the one whose condition is no equality: a pipeline's file names a key.
 JOINS: dict[JoinName, type[SemiStreamJoin]] = {
-    "chybridjoin": joins.TimedCHybridJoin,
-    "hybridjoin": joins.HybridJoin,
-    "x_hybridjoin": joins.XHybridJoin,
-    "optimised_x_hybridjoin": joins.OptimisedXHybridJoin,
-    "cmeshjoin": joins.CMeshJoin,
-    "meshjoin": joins.MeshJoin,
-    "r_meshjoin": joins.RMeshJoin,
-    "ordered_meshjoin": joins.OrderedMeshJoin,
-    "cinlj": joins.CachedIndexNestedLoopJoin,
-    "inlj": joins.IndexNestedLoopJoin,
+    "chybridjoin": semistream.TimedCHybridJoin,
+    "hybridjoin": semistream.HybridJoin,
+    "x_hybridjoin": semistream.XHybridJoin,
+    "optimised_x_hybridjoin": semistream.OptimisedXHybridJoin,
+    "cmeshjoin": semistream.CMeshJoin,
+    "meshjoin": semistream.MeshJoin,
+    "r_meshjoin": semistream.RMeshJoin,
+    "ordered_meshjoin": semistream.OrderedMeshJoin,
+    "cinlj": semistream.CachedIndexNestedLoopJoin,
+    "inlj": semistream.IndexNestedLoopJoin,
 }
 _MEGABYTE = 1024 * 1024
-_idle: dict[tuple[str, Path], SemiStreamJoin] = {}
 
 
-@contextmanager
-def borrowed_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iterator[SemiStreamJoin]:
-    """Give this worker's join for a snapshot, made anew when there is none.
+class BorrowJoin(Protocol):
+    """Lends a worker's join for the time of a task."""
 
-    A join that fails in the middle of a task still holds that task's events: it is not used again.
+    def __call__(self, pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> AbstractContextManager[SemiStreamJoin]:
+        """Lend the join; nothing waits in it before the block and after it."""
+
+
+class Joins:
+    """The joins of one worker: one at a time, for one pipeline and one snapshot.
+
+    Args:
+        construct: makes a join.
+        open_relation: opens a snapshot.
     """
-    key = (pipeline.name, snapshot)
-    known = _idle.pop(key, None)
-    if known is None:
-        gc.unfreeze()
-        _idle.clear()
-    join = known or _construct(pipeline, events, snapshot)
-    yield join
-    _idle.clear()  # an older snapshot's join goes before there are two in memory at the next task
-    _idle[key] = join
-    if known is None:
-        # Spark's worker collects garbage after each task: what stays, the kernels that this one has loaded with the
-        # join, need not be looked through each time.
-        gc.collect()
-        gc.freeze()
+
+    def __init__(self, construct: ConstructJoin, open_relation: Callable[[Path], Relation] = PageFile) -> None:
+        self._construct = construct
+        self._open_relation = open_relation
+        self._idle: dict[tuple[str, Path], SemiStreamJoin] = {}
+
+    @contextmanager
+    def __call__(self, pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iterator[SemiStreamJoin]:
+        """Lend the worker's join for a snapshot; construct it when there is none.
+
+        A join that fails in the middle of a task still holds that task's events: it is not used again.
+        """
+        key = (pipeline.name, snapshot)
+        known = self._idle.pop(key, None)
+        if known is None:
+            gc.unfreeze()
+            self.forget()
+        join = known or self._construct(pipeline, events, self._open_relation(snapshot))
+        yield join
+        self.forget()  # so that the next task does not have two joins in memory
+        self._idle[key] = join
+        if known is None:
+            # Spark's worker collects garbage after each task. The kernels that were loaded with the join stay: the
+            # collector need not look through them each time.
+            gc.collect()
+            gc.freeze()
+
+    def forget(self) -> None:
+        """Drop the join, as when the worker is started again."""
+        self._idle.clear()
+
+    @property
+    def idle(self) -> SemiStreamJoin | None:
+        """The join that waits for the next task."""
+        return next(iter(self._idle.values()), None)
+
+
+class ConstructJoin(Protocol):
+    """Makes a pipeline's join over a relation."""
+
+    def __call__(self, pipeline: Pipeline, events: pa.Schema, relation: Relation) -> SemiStreamJoin:
+        """Make the join."""
+
+
+def construct_join(
+    pipeline: Pipeline, events: pa.Schema, relation: Relation, shares: semistream.Shares | None = None
+) -> SemiStreamJoin:
+    """Make the join that a pipeline's file names."""
+    return JOINS[pipeline.join](
+        relation,
+        joined_part(events, pipeline.master.key),
+        on=pipeline.master.key,
+        memory=pipeline.memory_mb * _MEGABYTE,
+        how="left",
+        columns=pipeline.master.columns,
+        shares=shares,
+    )
+
+
+_of_this_worker = Joins(construct_join)
+
+
+def borrowed_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> AbstractContextManager[SemiStreamJoin]:
+    """Lend the join of the worker that this runs in."""
+    return _of_this_worker(pipeline, events, snapshot)
 
 
 def check_join(pipeline: Pipeline, snapshot: Path) -> None:
     """Read every page of a snapshot and make the pipeline's join with it, or raise SnapshotError."""
     events = EventReader(pipeline.source.fields, pipeline.master.key).schema
     try:
-        PageFile(snapshot).verify()
-        _construct(pipeline, events, snapshot)
+        relation = PageFile(snapshot)
+        relation.verify()
+        construct_join(pipeline, events, relation)
     except (ValueError, OSError) as error:
         raise SnapshotError(
             f"pipeline {pipeline.name!r} cannot be joined with its snapshot: {error}",
             "The Dag refresh_master_order publishes another snapshot.",
         ) from error
-
-
-def _construct(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> SemiStreamJoin:
-    return JOINS[pipeline.join](
-        PageFile(snapshot),
-        joined_part(events, pipeline.master.key),
-        on=pipeline.master.key,
-        memory=pipeline.memory_mb * _MEGABYTE,
-        how="left",
-        columns=pipeline.master.columns,
-    )

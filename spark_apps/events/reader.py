@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from spark_apps.events import scanner
 from spark_apps.events.words import padded
+from spark_apps.pipeline.definition import TOPIC_POSITION
 from spark_apps.pipeline.fields import KINDS, InvalidValueError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-POSITION = ("kafka_partition", "kafka_offset")
 _LONGEST_REASON = 200
 
 
@@ -52,7 +52,7 @@ class EventReader:
         self._kinds = {name: KINDS[kind] for name, kind in fields.items()}
         self._nullable = set(nullable)
         columns = [(name, kind.arrow) for name, kind in self._kinds.items()]
-        self.schema = pa.schema([(POSITION[0], pa.int32()), (POSITION[1], pa.int64()), *columns])
+        self.schema = pa.schema([(TOPIC_POSITION[0], pa.int32()), (TOPIC_POSITION[1], pa.int64()), *columns])
         encoded = [name.encode() for name in fields]
         self._names = padded(b"".join(encoded))
         self._name_offsets = np.cumsum([0, *map(len, encoded)])
@@ -74,7 +74,8 @@ class EventReader:
             except UnreadableEventError as problem:
                 rejected.append((place, _written(problem)))
             else:
-                rows.append({POSITION[0]: partitions[place].as_py(), POSITION[1]: offsets[place].as_py(), **row})
+                position = (partitions[place].as_py(), offsets[place].as_py())
+                rows.append({**dict(zip(TOPIC_POSITION, position, strict=True)), **row})
                 places.append(place)
         if rows:
             together = pa.concat_batches([events, pa.RecordBatch.from_pylist(rows, self.schema)])

@@ -38,7 +38,7 @@ PAGE_BYTES, LEAST_PAGE_ROWS = 1280 * 1024, 8_000
 KEPT = 2  # the newest versions, held or not
 
 
-def publish(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Snapshot:
+def publish(owner: Login, master: Master, ranking: Ranking, folder: Path, page_rows: int | None = None) -> Snapshot:
     """Write the pages of the next version, swap the ranked table in, and only then say that the version is there.
 
     A publisher that was killed begins again: it may find the copy swapped in already, or its version in use already.
@@ -46,7 +46,7 @@ def publish(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Sna
     Memory is bounded: a buffer of rows, a page, and one of the 64 parts of the index.
     """
     with one_at_a_time(owner, master):
-        snapshot = write_pages(owner, master, ranking, folder)
+        snapshot = write_pages(owner, master, ranking, folder, page_rows)
         if find_copy(owner, master, ranking) == Names(master.table).next_by_rank:
             swap_in(owner, master)
         announce(snapshot)
@@ -56,8 +56,16 @@ def publish(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Sna
     return snapshot
 
 
-def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) -> Snapshot:
-    """Write the page file of the next version; nobody knows of it yet."""
+def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, page_rows: int | None = None) -> Snapshot:
+    """Write the page file of the next version; nobody knows of it yet.
+
+    Args:
+        owner: the account.
+        master: the master table.
+        ranking: the copy to write.
+        folder: the pipeline's snapshots.
+        page_rows: rows of a page; by default as many as fit into PAGE_BYTES.
+    """
     table = find_copy(owner, master, ranking)
     folder.mkdir(parents=True, exist_ok=True)
     newest = current(folder)
@@ -79,7 +87,7 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) ->
         )
         kept = pa.schema([schema.field(name) for name in columns])
         sample = next(batches, pa.RecordBatch.from_pylist([], schema))
-        rows = page_rows(sample.select(columns))
+        rows = page_rows or fitting_rows(sample.select(columns))
         write_page_file(path, kept, without_changed(chain([sample], batches)), master.key, rows)
     written = PageFile(path)
     if not (ranking.least <= written.row_count <= ranking.most and written.unique):
@@ -93,7 +101,7 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path) ->
     return Snapshot(version, path, written.row_count, ranking.position, until, now, master.table)
 
 
-def page_rows(sample: pa.RecordBatch) -> int:
+def fitting_rows(sample: pa.RecordBatch) -> int:
     """Return how many rows a page has when rows are about as wide as those of a sample."""
     fit: int = PAGE_BYTES * sample.num_rows // max(sample.nbytes, 1)
     return max(fit, LEAST_PAGE_ROWS)

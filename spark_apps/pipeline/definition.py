@@ -31,7 +31,9 @@ LONGEST_NAME = 54  # a table's name has 64 characters, _unmatched included
 LONGEST_MASTER = 50  # the same with _change_update, a trigger
 BESIDE_KEYS = ("access_frequency", "change_id", "position", "weight")  # columns beside the key's in our own tables
 BESIDE_ROWS = "access_rank"  # the same beside all columns
-POSITION = ("source", "kafka_partition", "kafka_offset")  # the primary key of every table of a pipeline
+# The position of an event: the primary key of every table of a pipeline. `source` numbers incarnations of topics.
+POSITION = ("source", "kafka_partition", "kafka_offset")
+TOPIC_POSITION = POSITION[1:]  # within one incarnation
 
 
 class _Section(BaseModel):

@@ -25,7 +25,7 @@ _admins: dict[str, KafkaAdminClient] = {}
 
 
 @dataclass(frozen=True)
-class Source:
+class TopicIncarnation:
     """One incarnation of a topic: a topic that is deleted and made again is another source.
 
     Attributes:
@@ -70,7 +70,7 @@ def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
     return sorted(missing)
 
 
-def source_of(bootstrap: str, topic: str, loader: Login) -> Source:
+def incarnation_of(bootstrap: str, topic: str, loader: Login) -> TopicIncarnation:
     """Return the incarnation of a topic that is on the broker now, with its number in the warehouse."""
     topic_id = _topic_id(bootstrap, topic)
     known = "SELECT source FROM source WHERE topic = %s AND topic_id = %s"
@@ -79,7 +79,7 @@ def source_of(bootstrap: str, topic: str, loader: Login) -> Source:
             cursor.execute("INSERT INTO source (topic, topic_id) VALUES (%s, %s)", (topic, topic_id))
             cursor.execute(known, (topic, topic_id))
         ((number,),) = cursor.fetchall()
-    return Source(int(number), bootstrap, topic, topic_id)
+    return TopicIncarnation(int(number), bootstrap, topic, topic_id)
 
 
 def _topic_id(bootstrap: str, topic: str) -> str:

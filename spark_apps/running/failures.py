@@ -1,10 +1,17 @@
-"""What went wrong, in one line that a person can act on."""
+"""A failure in one line that a person can act on, and whether a retry can help.
+
+Freshet's own errors know both (foundation/errors.py), also when they come back from a worker as text. Foreign errors
+that cross the JVM are text only; a table of names says which of those last.
+"""
 
 from __future__ import annotations
 
 import re
 
 import pymysql
+
+from foundation import errors
+from foundation.errors import FreshetError, LastingError
 
 _ADVICE = {
     1044: "Correct FRESHET_DATABASE.",
@@ -13,34 +20,46 @@ _ADVICE = {
     1146: "The Dag prepare_warehouse makes tables.",
     2003: "Start it, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
 }
-# What the warehouse refuses, and mistakes of our own: trying again may help once, not for ever.
-_LASTING = {
-    "LoadError", "ChecksumException", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
+_LASTING = (
+    LastingError, pymysql.DataError, pymysql.IntegrityError, pymysql.NotSupportedError, pymysql.ProgrammingError,
+    ArithmeticError, AssertionError, AttributeError, LookupError, NameError, NotImplementedError, RecursionError,
+    TypeError, ValueError,
+)  # fmt: skip
+# The same classes, and others, as text that comes through the JVM.
+_FOREIGN_LASTING = {
+    "ChecksumException", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
     "ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError",
     "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "NotImplementedError", "OverflowError",
     "RecursionError", "TypeError", "TypingError", "UnboundLocalError", "UnicodeDecodeError", "UnicodeEncodeError",
     "ValueError", "ZeroDivisionError",
 }  # fmt: skip
 _RAISED = re.compile(r"^(?:Caused by: )?(?:\w+\.)*(\w+(?:Error|Exception)|Arrow\w+)(?:: (.+))?$", re.MULTILINE)
-# How Python shows an error of pymysql's: the server's number of it, and its text.
+# How Python prints an error of pymysql: the server's number of it, and its text.
 _SERVER_SAYS = re.compile(r"""\((\d+), (['"])(.*)\2\)""")
-# How Spark tells, in the words of the network, that a worker is no longer there.
+# How Spark reports a worker that is gone, in the words of the network.
 _WORKER_GONE = re.compile(
     r"Python worker exited unexpectedly|java\.(?:io\.IO|net\.Socket)Exception: (?:Connection reset|Broken pipe)"
 )
 
 
 def lasts(failure: Exception) -> bool:
-    """Tell whether time alone will hardly cure a failure: it is about what was to be done, not about who was away."""
-    first = (type(failure).__name__, "")
-    return (_raised(failure) or [first])[-1][0] in _LASTING
+    """Return True if a retry cannot help: the work is invalid, no service is down."""
+    raised = _raised(failure)
+    if not raised:
+        return isinstance(failure, _LASTING)
+    name = raised[-1][0]
+    ours = getattr(errors, name, None)
+    return issubclass(ours, LastingError) if ours else name in _FOREIGN_LASTING
 
 
-def reason(failure: Exception) -> str:
-    """Say what a failure says, and what to do about it where that is known.
+def one_line(failure: Exception) -> str:
+    """Return what a failure says, and what to do about it where that is known.
 
-    Spark's text begins with what Spark was doing and has whole stack traces: what was raised first of all is last.
+    Spark's text begins with what Spark was doing and contains whole stack traces. The error that was raised first of
+    all comes last.
     """
+    if isinstance(failure, FreshetError):
+        return str(failure)
     if isinstance(failure, pymysql.MySQLError):
         return _of_warehouse(*((failure.args[0], failure.args[-1]) if failure.args else (0, "")))
     if _WORKER_GONE.search(str(failure)) and not lasts(failure):
@@ -57,6 +76,8 @@ def _of_warehouse(number: int, text: str) -> str:
 
 
 def _raised(failure: Exception) -> list[tuple[str, str]]:
-    """Find the exceptions that a failure's text tells of: the class and the line of each, or the class twice."""
+    """Find the errors that a failure's text contains: the class and the line of each, or the class twice."""
+    if isinstance(failure, FreshetError):
+        return []
     found = [(kind, line.strip() or kind) for kind, line in _RAISED.findall(str(failure))]
     return [each for each in found if not each[1].startswith("Traceback (")]  # Spark's own, around that of a worker

@@ -1,149 +1,218 @@
-"""A pipeline's stream as Spark runs it: a query that reads the topic, and what is done with each of its batches."""
+"""A pipeline's query as Spark runs it: it reads the topic, and hands each batch to the enricher."""
 
 from __future__ import annotations
 
 import threading
 import time
 import uuid
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
+
+import pymysql
 
 from foundation.connections import ANSWER_SECONDS, connect, login
 from spark_apps.enriching import shedding
 from spark_apps.enriching.enricher import Enricher
 from spark_apps.enriching.messages import SPARK_SCHEMA
+from spark_apps.enriching.report import TaskReport, collector
+from spark_apps.events.reader import EventReader
 from spark_apps.master import snapshots
 from spark_apps.pipeline.tables import check_tables
-from spark_apps.pipeline.topics import source_of
+from spark_apps.pipeline.topics import incarnation_of
 from spark_apps.running.checkpoint import check_logs, has_open_batch
-from spark_apps.running.lease import is_stop_requested
 from spark_apps.running.retention import check_nothing_lost
 from spark_apps.running.session import kafka_options, log_from
+from spark_apps.running.stop import LOOK_SECONDS, StopAskedError
+from spark_apps.watching.batch_counters import ShedBacklog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from pyspark import Accumulator
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from foundation.settings import Settings
     from spark_apps.pipeline.definition import Pipeline
-    from spark_apps.pipeline.topics import Source
+    from spark_apps.running.lease import Lease
+    from spark_apps.running.stop import Stop
     from spark_apps.watching.batch_counters import BatchCounters
 
+    MakeEnricher = Callable[..., Enricher]
+
 TRIGGER = "200 milliseconds"
-# Spark's choice runs sixteen programs for each batch to find out about symbolic links: half of a small batch's time.
+# Spark's default runs sixteen programs for each batch to find out about symbolic links: half of a small batch's time.
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
-# A task asks for events that are there. The default of 500 lets the broker wait for more behind them.
-POLL_WAIT_MS = 10
-# Of a partition at a time, as packed; a poll unpacks what came, and large events may be packed a thousandfold.
+POLL_WAIT_MS = 10  # the broker's default of 500 makes it wait for more events than are there
+# Of a partition in one fetch, compressed. A poll decompresses all of it, and large events may expand a thousandfold.
 # The first is Kafka's default.
 FETCH_BYTES, SMALL_FETCH_BYTES = 1024 * 1024, 128 * 1024
-MOST_EVENTS_A_BATCH = 500_000  # however far behind: a batch is a transaction in each task, and done again after a crash
+MOST_EVENTS_A_BATCH = 500_000  # however large the backlog: a batch is one transaction in each task
 
 
-class StopAskedError(Exception):
-    """A batch is not begun because the application is asked to stop."""
+class Query:
+    """A pipeline's query, from one start to its end.
 
+    Args:
+        chosen: the settings.
+        pipeline: what its file says.
+        stop: whether the application is to end.
+        counters: what batches are counted by.
+        make_enricher: makes the function that runs in each task.
 
-@dataclass(frozen=True)
-class Stream:
-    """Everything that a query is started with."""
+    Attributes:
+        batches_done: since the start.
+        shed: what waits in the shed store, as of the last look; it decides whether segments are replayed.
 
-    chosen: Settings
-    pipeline: Pipeline
-    source: Source
-    marker: str
-    stop: threading.Event
-    one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
+    Raises:
+        FreshetError: something that the query needs is missing or damaged.
+    """
 
-    def start(self, session: SparkSession, counters: BatchCounters) -> StreamingQuery:
+    def __init__(
+        self,
+        chosen: Settings,
+        pipeline: Pipeline,
+        stop: Stop,
+        counters: BatchCounters,
+        make_enricher: MakeEnricher = Enricher,
+    ) -> None:
+        self.pipeline = pipeline
+        self.batches_done = 0
+        self.shed = shedding.Waiting()
+        self._chosen = chosen
+        self._stop = stop
+        self._counters = counters
+        self._make_enricher = make_enricher
+        self._loader = login("loader", chosen)
+        self._marker = check_tables(self._loader, pipeline)
+        self._incarnation = incarnation_of(chosen.kafka_bootstrap, pipeline.source.topic, self._loader)
+        self._schema = EventReader(pipeline.source.fields, pipeline.master.key).schema
+        self._reports: Accumulator[TaskReport] | None = None
+        self._one_at_a_time = threading.Lock()
+        check_logs(self.checkpoint)
+        check_nothing_lost(self._incarnation, self.checkpoint)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's folder for how far the incarnation was read."""
+        return self._chosen.folders.checkpoints(self.pipeline.name) / str(self._incarnation.number)
+
+    @property
+    def sheds(self) -> Path:
+        """The folder of the pipeline's shed events."""
+        return self._chosen.folders.shed(self.pipeline.name)
+
+    def run(self, session: SparkSession, lease: Lease) -> None:
+        """Run the query until it ends or a stop is asked for.
+
+        A query that waits for events is ended here. One that goes from batch to batch is ended by its next batch.
+        Between batches, shed events are replayed.
+        """
+        query = self._start(session)
+        print(f"enrich_stream: pipeline {self.pipeline.name!r} runs", flush=True)
+        try:
+            while not query.awaitTermination(LOOK_SECONDS):
+                # Spark does not notice that a topic was made again once it has as many messages as the old one had.
+                self._incarnation.check()
+                self.look()
+                lease.keep()
+                idle = not query.status["isTriggerActive"]
+                if self._stop.look() and idle:
+                    return
+                if idle and self.shed.segments and not self._has_open_batch():
+                    self._replay(session)
+        finally:
+            query.stop()
+            self.look()  # the last batch's row
+
+    def look(self) -> None:
+        """See what waits, and write the counters. A warehouse that is away is asked again at the next look."""
+        try:
+            with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection:
+                self.shed = shedding.waiting(connection, self.pipeline.name, self._schema)
+        except pymysql.MySQLError:
+            pass  # the last look's answer still steers
+        backlog = ShedBacklog(self.shed.events, self.shed.damaged, self.shed.oldest_seconds)
+        self._counters.look(self._incarnation.number, backlog)
+
+    def _start(self, session: SparkSession) -> StreamingQuery:
         """Start the query where its checkpoint says that the last one ended.
 
-        A batch that is not done may have been more than the memory holds. It is read in small fetches, which cost
-        more, and so is all that waits behind it; then that query ends by itself, for one with large fetches. Events
-        that were shed are left until then: those of the batch may be among them.
+        A batch that is not done may have been more than the memory holds. So it and the backlog behind it are read in
+        small fetches, which cost more. That query ends by itself, and the next one reads in large fetches. Shed events
+        are replayed only then: those of the open batch may be among them.
         """
-        with connect(login("loader", self.chosen), answer_seconds=ANSWER_SECONDS) as connection:
+        with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection:
             shedding.sweep(connection, self.sheds, self.pipeline.name)
-        topic = self.pipeline.source.topic
         session.conf.set("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
-        open_batch = has_open_batch(self.checkpoint, topic)
-        if open_batch:
-            print("enrich_stream: a batch is not done: it and what waits is read in small fetches first", flush=True)
-        trigger = {"availableNow": True} if open_batch else {"processingTime": TRIGGER}
+        catch_up = self._has_open_batch()
+        if catch_up:
+            print("enrich_stream: a batch is not done: reading it and the backlog in small fetches first", flush=True)
+        trigger = {"availableNow": True} if catch_up else {"processingTime": TRIGGER}
         return (
             session.readStream.format("kafka")
-            .options(**kafka_options(self.chosen, topic))
+            .options(**kafka_options(self._chosen, self.pipeline.source.topic))
             .option("kafka.max.poll.records", POLL_RECORDS)
             .option("kafka.fetch.max.wait.ms", POLL_WAIT_MS)
-            .option("kafka.max.partition.fetch.bytes", SMALL_FETCH_BYTES if open_batch else FETCH_BYTES)
+            .option("kafka.max.partition.fetch.bytes", SMALL_FETCH_BYTES if catch_up else FETCH_BYTES)
             .option("maxOffsetsPerTrigger", MOST_EVENTS_A_BATCH)
             .load()
             .select("partition", "offset", "value", "timestamp")
-            .writeStream.foreachBatch(partial(self.write, counters, takes_back=not open_batch))
+            .writeStream.foreachBatch(partial(self.write, replays=not catch_up))
             .option("checkpointLocation", str(self.checkpoint))
             .trigger(**trigger)
             .start()
         )
 
-    def write(self, counters: BatchCounters, batch: DataFrame, batch_id: int, *, takes_back: bool) -> None:
-        """Enrich one batch, unless asked to stop."""
-        if is_stop_requested(login("loader", self.chosen), self.pipeline.name):
-            self.stop.set()
-        if self.stop.is_set():
+    def write(self, batch: DataFrame, batch_id: int, *, replays: bool) -> None:
+        """Enrich one batch, unless a stop is asked for."""
+        if self._stop.look():
             # Spark would log the end of its query as a failure, with a stack trace.
             log_from("OFF", batch.sparkSession.sparkContext, "MicroBatchExecution")
             raise StopAskedError("asked to stop before this batch, which is the next start's first")
-        self.enrich(counters, batch, batch_id, takes_back=takes_back)
+        self._enrich(batch, batch_id, replays=replays)
 
-    def take_back(self, counters: BatchCounters, session: SparkSession) -> None:
-        """Use the time while nothing comes: a batch without events has all of it for those that were shed."""
+    def _replay(self, session: SparkSession) -> None:
+        """Use the time while nothing comes: a batch without events has all of it for shed events."""
         tasks = session.sparkContext.defaultParallelism
         nothing = session.range(0, tasks, numPartitions=tasks).where("id < 0")
-        self.enrich(counters, nothing, None, takes_back=True)
+        self._enrich(nothing, None, replays=True)
 
-    def enrich(self, counters: BatchCounters, batch: DataFrame, batch_id: int | None, *, takes_back: bool) -> None:
+    def _enrich(self, batch: DataFrame, batch_id: int | None, *, replays: bool) -> None:
         """Enrich one batch; it joins with the newest snapshot that there is when it begins."""
-        with self.one_at_a_time, snapshots.hold(self.chosen.folders.snapshots(self.pipeline.name)) as snapshot:
+        folder = self._chosen.folders.snapshots(self.pipeline.name)
+        with self._one_at_a_time, snapshots.hold(folder) as snapshot:
             began = time.monotonic()
             context = batch.sparkSession.sparkContext
-            report = counters.begin(context)
-            job = uuid.uuid4().hex if takes_back and counters.shed.segments else None
-            enricher = Enricher(self.pipeline, self.source, snapshot.path, self.marker, self.sheds, job, report)
-            # A task ends with reading pages for the few that still wait: no more tasks than work at once.
+            self._reports = self._reports or collector(context)
+            self._reports.value = TaskReport()
+            enricher = self._make_enricher(
+                pipeline=self.pipeline,
+                incarnation=self._incarnation,
+                snapshot=snapshot.path,
+                marker=self._marker,
+                sheds=self.sheds,
+                job=uuid.uuid4().hex if replays and self.shed.segments else None,
+                report=self._reports.add,
+            )
+            # A task ends with reading pages for the few that still wait: no more tasks than run at once.
             enriched = batch.coalesce(context.defaultParallelism).mapInArrow(enricher, SPARK_SCHEMA)
             if self.pipeline.enriched.topic is None:
                 enriched.write.format("noop").mode("append").save()
             else:
-                target = {"kafka.bootstrap.servers": self.chosen.kafka_bootstrap, "topic": self.pipeline.enriched.topic}
-                enriched.write.format("kafka").options(**target).save()
-            counts = counters.end(self.source.number, batch_id, snapshot, time.monotonic() - began)
-        for line in counts.set_aside:
+                target = {"kafka.bootstrap.servers": self._chosen.kafka_bootstrap}
+                enriched.write.format("kafka").options(**target, topic=self.pipeline.enriched.topic).save()
+            report = self._reports.value
+            seconds = time.monotonic() - began
+            self._counters.add(self._incarnation.number, batch_id, snapshot, seconds, report.counts)
+        self.batches_done += 1
+        for line in report.set_aside:
             print(f"enrich_stream: {line}", flush=True)
-        if counts.taken_segments:
-            with connect(login("loader", self.chosen), answer_seconds=ANSWER_SECONDS) as connection:
-                shedding.forget(connection, self.sheds, counts.taken_segments)
+        if report.replayed_segments:
+            with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection:
+                shedding.remove_replayed(connection, self.sheds, report.replayed_segments)
 
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's folder for how far the source was read."""
-        return self.chosen.folders.checkpoints(self.pipeline.name) / str(self.source.number)
-
-    @property
-    def sheds(self) -> Path:
-        """The folder of the pipeline's shed events."""
-        return self.chosen.folders.shed(self.pipeline.name)
-
-
-def prepare(chosen: Settings, pipeline: Pipeline, stop: threading.Event) -> Stream:
-    """Check what a start needs of the services, so that what is missing is said in one line."""
-    loader = login("loader", chosen)
-    marker = check_tables(loader, pipeline)
-    source = source_of(chosen.kafka_bootstrap, pipeline.source.topic, loader)
-    stream = Stream(chosen, pipeline, source, marker, stop)
-    check_logs(stream.checkpoint)
-    check_nothing_lost(source, stream.checkpoint)
-    return stream
+    def _has_open_batch(self) -> bool:
+        return has_open_batch(self.checkpoint, self.pipeline.source.topic)

@@ -1,80 +1,68 @@
-"""What a task counts while it works, and how the counts of a batch's tasks come together on the driver.
-
-They are for watching. Accounting is done on the tables alone, which are exact whatever is killed.
-"""
+"""What a task counts while it works. The counts are for watching; accounting is done on the tables alone."""
 
 from __future__ import annotations
 
 import operator
 import time
-from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import psutil
 import pyarrow as pa
 from pyarrow import compute
-from pyspark.accumulators import AccumulatorParam
+
+from spark_apps.watching.counters import counter, derived
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Collection, Iterable, Iterator
 
-    from semistream.joins.semi_stream_join import SemiStreamJoin
+    from semistream import SemiStreamJoin
 
 T = TypeVar("T")
-PHASES = ("source", "read", "join", "load", "messages")
 _MILLISECONDS = pa.timestamp("ms", "UTC")
+_LARGEST = ("latency_most", "worker_bytes")  # of several tasks the largest counts, others add up
 
 
 @dataclass
 class TaskCounts:
-    """What one task did, or all tasks of a batch together.
+    """What one task did, or all tasks of a batch, or all batches since the application's start."""
 
-    Attributes:
-        events: how many were read.
-        enriched: how many a master row matches.
-        unmatched: how many nothing matches, those without a key included.
-        without_key: how many have a null for a key.
-        cache_hits: how many the front stage matched.
-        pages_read: pages of the master data.
-        shed: put off when time was over.
-        taken_back: shed earlier, and tried again.
-        taken_segments: the numbers of the segments that those were in.
-        set_aside: a line for each segment that could not be read.
-        rejected: unreadable events by the kind of reason.
-        seconds: by phase, of all tasks together.
-        latency_total: seconds from Kafka's timestamp to the commit, of all events together.
-        latency_most: the same of the event that took longest.
-        worker_bytes: real memory of the largest worker.
-    """
-
-    events: int = 0
-    enriched: int = 0
-    unmatched: int = 0
-    without_key: int = 0
-    cache_hits: int = 0
-    pages_read: int = 0
-    shed: int = 0
-    taken_back: int = 0
-    taken_segments: list[int] = field(default_factory=list)
-    set_aside: list[str] = field(default_factory=list)
-    rejected: Counter[str] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
-    latency_total: float = 0.0
+    events: int = counter("events", "events that were read")
+    enriched: int = counter("events", "events that a master row matches")
+    unmatched: int = counter("events", "events that no master row matches")
+    without_key: int = counter("events", "events whose key is null")
+    cache_hits: int = counter("events", "events matched by a master row in memory")
+    pages_read: int = counter("pages", "pages of master data that were read")
+    shed: int = counter("events", "events put off to disk because their batch's time was over")
+    replayed: int = counter("events", "shed events that were read back from disk and tried again")
+    rejected: Counter[str] = counter("events", "events that cannot be read", label="reason")
+    task_seconds: Counter[str] = counter("seconds", "time of all tasks together", label="phase")
+    worker_bytes: int = counter("bytes", "real memory of the largest Python worker", total=False)
+    latency_sum: float = 0.0  # seconds, of all events together
     latency_most: float = 0.0
-    worker_bytes: int = 0
 
-    @property
+    @derived("events", "events matched by a master row whose page was read for them")
     def not_cached(self) -> int:
         """Count the events with a master row that the cache did not have: they waited for its page."""
         return self.enriched - self.cache_hits
 
-    @property
+    @derived("events", "events whose key no master row has")
     def absent(self) -> int:
         """Count the events whose key no master row has."""
         return self.unmatched - self.without_key
+
+    @derived("seconds", "from Kafka's timestamp to the commit, the mean of the newest batch", total=False)
+    def latency_mean_seconds(self) -> float | None:
+        """Return the mean latency; a batch without events has none."""
+        return self.latency_sum / self.events if self.events else None
+
+    @derived("seconds", "from Kafka's timestamp to the commit, the longest of the newest batch", total=False)
+    def latency_most_seconds(self) -> float | None:
+        """Return the longest latency; a batch without events has none."""
+        return self.latency_most if self.events else None
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -83,10 +71,10 @@ class TaskCounts:
         try:
             yield
         finally:
-            self.seconds[phase] += time.perf_counter() - began  # type: ignore[assignment]  # a Counter of seconds
+            self.task_seconds[phase] += time.perf_counter() - began  # type: ignore[assignment]  # a Counter of seconds
 
     def awaited(self, items: Iterable[T]) -> Iterator[T]:
-        """Give the items on, and add the time that each is waited for to the phase "source"."""
+        """Pass the items on, and add the time that each is waited for to the phase "source"."""
         iterator, end = iter(items), object()
         while True:
             with self.timed("source"):
@@ -113,13 +101,13 @@ class TaskCounts:
 
     def __iadd__(self, other: TaskCounts) -> Self:
         for each in fields(self):
-            together = max if each.name in ("latency_most", "worker_bytes") else operator.add
+            together = max if each.name in _LARGEST else operator.add
             setattr(self, each.name, together(getattr(self, each.name), getattr(other, each.name)))
         return self
 
 
 class Arrivals:
-    """When a task's events came, by Kafka's timestamps: how many, the first, and all together."""
+    """When a task's events came, by Kafka's timestamps: how many, the first, and the sum."""
 
     def __init__(self) -> None:
         self._count, self._total = 0, 0
@@ -131,7 +119,7 @@ class Arrivals:
         return datetime.fromtimestamp((self._first or 0) / 1000, UTC)
 
     def note(self, timestamps: pa.Array) -> None:
-        """Take a batch's timestamps in."""
+        """Take in a batch's timestamps."""
         times = timestamps.cast(_MILLISECONDS, safe=False).cast(pa.int64())
         if len(times):
             self._count += len(times)
@@ -140,24 +128,11 @@ class Arrivals:
             self._first = first if self._first is None else min(self._first, first)
 
     def count_latency(self, counts: TaskCounts) -> None:
-        """Say that all of them are in the warehouse now."""
+        """Count the latency of all of them: they are in the warehouse now."""
         if self._first is not None:
             now = time.time() * 1000
-            counts.latency_total += (self._count * now - self._total) / 1000
+            counts.latency_sum += (self._count * now - self._total) / 1000
             counts.latency_most = max(counts.latency_most, (now - self._first) / 1000)
-
-
-class AddCounts(AccumulatorParam[TaskCounts]):
-    """Lets Spark add up what tasks counted; it takes those that were done in vain not into account."""
-
-    def zero(self, value: TaskCounts) -> TaskCounts:  # noqa: ARG002  # Spark's interface
-        """Begin with nothing."""
-        return TaskCounts()
-
-    def addInPlace(self, value1: TaskCounts, value2: TaskCounts) -> TaskCounts:  # noqa: N802  # Spark's interface
-        """Add the second to the first."""
-        value1 += value2
-        return value1
 
 
 def kind_of(reason: str, known_fields: Collection[str]) -> str:

@@ -14,9 +14,10 @@ from foundation.settings import SECRET_NAMES
 from services import stack
 from services.demo import missing_dag, tell
 from services.waiting import wait_until
-from spark_apps.enrich_stream import ASKED_BY
 from spark_apps.master.snapshots import current
-from spark_apps.running.lease import is_running, request_stop
+from spark_apps.running import stop
+from spark_apps.running.lease import is_running
+from spark_apps.running.stop import ASKED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,7 +148,7 @@ def test_a_stop_that_comes_while_airflow_waits_to_try_again_ends_the_run(
     for each in processes(prepared, "enrich_stream.py"):
         each.kill()
     wait(lambda: "it runs" if is_running(loader, "sales") else None, "the application to end")
-    request_stop(loader, "sales")
+    stop.request(loader, "sales")
     wait(lambda: airflow.run("enrich_stream", run_id).unfinished(), "the run to end")
     run = airflow.run("enrich_stream", run_id)
     assert run.state == "success"

@@ -23,7 +23,7 @@ from foundation.errors import SettingsError
 from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, read_settings
 from services import airflow, health, kafka, mariadb, stack
 from services.accounts import GRANTS
-from spark_apps.enrich_stream import ASKED_BY, GOES_ON
+from spark_apps.running.stop import ASKED_BY, IS_RETRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,7 +228,7 @@ def test_every_setting_is_set_for_somebody_or_fine_as_it_is() -> None:
 
 def test_every_variable_that_the_code_reads_is_a_setting() -> None:
     """But for what one process of ours tells another, and the interpreter that the installer is to use."""
-    told = {stack.MARK, ASKED_BY, GOES_ON, "FRESHET_RUN", "FRESHET_PYTHON"}
+    told = {stack.MARK, ASKED_BY, IS_RETRY, "FRESHET_RUN", "FRESHET_PYTHON"}
     files = [
         file
         for name in ("services", "spark_apps", "plugins", "dags", "quality")

@@ -36,24 +36,22 @@ if TYPE_CHECKING:
 SECONDS = 240.0
 KINDS = ("enriched", "unmatched", "rejected")
 PIPELINES = ROOT / "tests" / "pipelines"
+ENRICH_STREAM = ROOT / "spark_apps" / "enrich_stream.py"
 
 
-def spark_submit(running: Settings, pipeline: str, *options: str) -> list[str]:
+def spark_submit(running: Settings, pipeline: str, program: Path = ENRICH_STREAM) -> list[str]:
     """The command line that starts the application on a pipeline."""
-    program = ROOT / "spark_apps" / "enrich_stream.py"
-    return spark_launch.submit(
-        program, "--pipeline", pipeline, master=running.spark_master, jars=running.jars, options=options
-    )
+    return spark_launch.submit(program, "--pipeline", pipeline, master=running.spark_master, jars=running.jars)
 
 
 @contextmanager
-def application_on(migrated: Settings, name: str, folder: Path) -> Iterator[Application]:
+def application_on(migrated: Settings, name: str, folder: Path, page_rows: int | None = None) -> Iterator[Application]:
     """Give the application on a pipeline whose master data is published, not yet started; end it afterwards."""
     owner, pipeline = login("owner", migrated), load_pipeline(name, PIPELINES)
     create_topics(migrated.kafka_bootstrap, pipeline)
     create_tables(owner, pipeline)
     prepare(owner, pipeline.master)
-    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.folders.snapshots(name))
+    publish(owner, pipeline.master, build_ranking(owner, pipeline.master), migrated.folders.snapshots(name), page_rows)
     made = Application(migrated, pipeline, folder)
     yield made
     if not made.ended:
@@ -69,7 +67,7 @@ class Application:
         self.output = folder / "output"
         folder.mkdir(exist_ok=True)
         self.output.touch()
-        self.options: list[str] = []  # more of spark-submit's
+        self.program = ENRICH_STREAM
         self.variables: dict[str, str] = {}  # more of its environment
         self._process: subprocess.Popen[bytes] | None = None
         self._sent = 0
@@ -85,7 +83,7 @@ class Application:
         seen = self.printed().count(" runs\n")
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                spark_submit(self.running, self.pipeline.name, *self.options),
+                spark_submit(self.running, self.pipeline.name, self.program),
                 env=environment,
                 stdout=output,
                 stderr=output,
@@ -147,7 +145,7 @@ class Application:
 
     def driver(self) -> psutil.Process:
         """The process of our own program; Spark's is its parent."""
-        found = self.processes("enrich_stream.py")
+        found = self.processes(self.program.name)
         (driver,) = (each for each in found if Path(_words(each)[0]).name.startswith("python"))
         return driver
 

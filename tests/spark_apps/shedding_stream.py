@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from semistream.joins import TimedCHybridJoin
-from semistream.memory_split import Shares
-from semistream.relation.page_file import PageFile
 
 from foundation.connections import connect, login
+from semistream import PageFile, Shares
 from spark_apps.enriching import shedding
 from spark_apps.enriching.enricher import Enricher
+from spark_apps.enriching.worker_join import Joins, construct_join
 from spark_apps.events.reader import EventReader
 from tests.spark_apps.application import sale
 
@@ -27,24 +26,32 @@ if TYPE_CHECKING:
 
     from semistream.relation.base import Page
 
+    from spark_apps.enriching.report import TaskReport
     from spark_apps.pipeline.definition import Pipeline
-    from spark_apps.pipeline.topics import Source
-    from spark_apps.watching.task_counts import TaskCounts
+    from spark_apps.pipeline.topics import TopicIncarnation
 
 PRODUCTS = 280  # of the 300 that sales are of: some match nothing
-FEW_CACHED = partial(TimedCHybridJoin, shares=Shares(front_stage=0.0))  # a join for which most tuples wait
+few_cached = partial(construct_join, shares=Shares(front_stage=0.0))  # a join for which most tuples wait
 KINDS = ("enriched", "unmatched", "rejected", "shed")
 Position = tuple[int, int]
 
 
-class SlowPageFile(PageFile):
-    """A master store that can be slow."""
+@dataclass
+class SlowStore:
+    """A master store whose pages take their time."""
 
-    seconds = 0.0
+    seconds: float = 0.0
 
-    def _read(self, page: int) -> tuple[Page, int]:
-        time.sleep(self.seconds)
-        return super()._read(page)
+    def open(self, path: Path) -> PageFile:
+        """Open a page file of this store."""
+        store = self
+
+        class SlowPageFile(PageFile):
+            def _read(self, page: int) -> tuple[Page, int]:
+                time.sleep(store.seconds)
+                return super()._read(page)
+
+        return SlowPageFile(path)
 
 
 @dataclass
@@ -54,9 +61,17 @@ class Stream:
     pipeline: Pipeline
     snapshot: Path
     root: Path
-    source: Source
+    incarnation: TopicIncarnation
+    store: SlowStore = field(default_factory=SlowStore)
     sent: dict[int, list[bytes]] = field(default_factory=lambda: {0: [], 1: []})
     messages: Counter[Position] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.joins = Joins(few_cached, self.store.open)
+
+    def another_worker(self) -> None:
+        """Let the next task run in a worker that has nothing in memory."""
+        self.joins.forget()
 
     def arrive(self, partition: int, count: int) -> range:
         """Let sales come, one in a hundred unreadable, and return their offsets."""
@@ -67,10 +82,11 @@ class Stream:
 
     def task(
         self, partition: int, offsets: Sequence[int], job: str | None = None
-    ) -> tuple[Iterator[pa.RecordBatch], list[TaskCounts]]:
+    ) -> tuple[Iterator[pa.RecordBatch], list[TaskReport]]:
         """Begin a task on events; it goes on as its messages are asked for."""
-        reported: list[TaskCounts] = []
-        enricher = Enricher(self.pipeline, self.source, self.snapshot, "product_key", self.root, job, reported.append)
+        reported: list[TaskReport] = []
+        where = (self.pipeline, self.incarnation, self.snapshot, "product_key", self.root)
+        enricher = Enricher(*where, job, reported.append, self.joins)
         now = datetime.now(UTC)
         batch = pa.RecordBatch.from_pydict(
             {
@@ -82,22 +98,22 @@ class Stream:
         )
         return enricher(iter([batch] if len(offsets) else [])), reported
 
-    def run(self, partition: int = 0, offsets: Sequence[int] = (), job: str | None = None) -> TaskCounts:
+    def run(self, partition: int = 0, offsets: Sequence[int] = (), job: str | None = None) -> TaskReport:
         """Do a task to its end."""
         task, reported = self.task(partition, offsets, job)
         for batch in task:
             for headers in batch["headers"].to_pylist():
                 told = {header["key"]: int(header["value"]) for header in headers}
                 self.messages[told["partition"], told["offset"]] += 1
-        (counts,) = reported
-        return counts
+        (report,) = reported
+        return report
 
-    def take_all_back(self) -> None:
-        """Have jobs of their own take back what waits, until nothing does, and forget it as the driver does."""
+    def replay_all(self) -> None:
+        """Have jobs of their own replay what waits, until nothing does, and remove it as the driver does."""
         for number in range(1000):
             if not self.waiting().segments:
                 return
-            self.forget(self.run(job=f"job {number}").taken_segments)
+            self.remove(self.run(job=f"job {number}").replayed_segments)
         pytest.fail(f"{self.waiting()} after 1000 jobs")
 
     def waiting(self) -> shedding.Waiting:
@@ -106,11 +122,11 @@ class Stream:
         with connect(login("loader")) as connection:
             return shedding.waiting(connection, self.pipeline.name, schema)
 
-    def forget(self, segments: list[int]) -> None:
+    def remove(self, segments: list[int]) -> None:
         """Remove segments as the driver does after a job."""
         if segments:
             with connect(login("loader")) as connection:
-                shedding.forget(connection, self.root, segments)
+                shedding.remove_replayed(connection, self.root, segments)
 
     def sweep(self) -> None:
         """Remove what has no row, as a start does."""

@@ -22,7 +22,7 @@ from spark_apps.enriching.enricher import Enricher
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
-from spark_apps.pipeline.topics import Source
+from spark_apps.pipeline.topics import TopicIncarnation
 from tests.frozen import frozen
 from tests.spark_apps.application import KINDS, SECONDS, Application, application_on, newest, sale
 from tests.topics import read_enriched
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from foundation.settings import Settings
-    from spark_apps.watching.task_counts import TaskCounts
+    from spark_apps.enriching.report import TaskReport
 
 pytestmark = pytest.mark.integration
 BURST = 3000
@@ -179,14 +179,14 @@ def test_the_topic_is_made_again_while_the_application_runs(application: Applica
 def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(application: Application) -> None:
     """Neither a row nor a message, however late the topic was made again."""
     running, pipeline = application.running, application.pipeline
-    gone = Source(application.source(), running.kafka_bootstrap, pipeline.source.topic, "the old topic's id")
+    gone = TopicIncarnation(application.source(), running.kafka_bootstrap, pipeline.source.topic, "the old topic's id")
     snapshot = current(running.folders.snapshots("kills"))
     assert snapshot
     columns = [pa.array([0, 0], pa.int32()), pa.array([10**9, 10**9 + 1], pa.int64()), pa.array([sale(1), b"garbage"])]
     columns.append(pa.array([0, 0], pa.timestamp("us", "UTC")))
     batch = pa.record_batch(columns, ["partition", "offset", "value", "timestamp"])
     given: list[pa.RecordBatch] = []
-    reported: list[TaskCounts] = []
+    reported: list[TaskReport] = []
     task = Enricher(pipeline, gone, snapshot.path, "product_key", running.folders.shed("kills"), None, reported.append)
     with pytest.raises(TopicError, match="was deleted and made again"):
         given.extend(task([batch]))

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from spark_apps.enriching.task_join import MOST_HELD_BYTES
-from spark_apps.master import publish
 from spark_apps.running.checkpoint import has_open_batch
+from tests.spark_apps import slow_stream
 from tests.spark_apps.application import KINDS, Application, application_on, newest, sale
-from tests.spark_apps.slow_workers import PAGE_SECONDS, SLOW_WHILE
+from tests.spark_apps.slow_stream import PAGE_SECONDS, SLOW_WHILE
 from tests.topics import read_enriched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from foundation.settings import Settings
 
@@ -37,12 +37,10 @@ def slow(tmp_path: Path) -> Path:
 @pytest.fixture
 def application(catalogue: Settings, slow: Path, tmp_path: Path) -> Iterator[Application]:
     """The application on a pipeline with little time for a batch, over many pages of master data."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(publish, "page_rows", lambda _sample: PAGE_ROWS)
-        with application_on(catalogue, "flood", tmp_path / "flood") as made:
-            made.options = ["--conf", "spark.python.daemon.module=tests.spark_apps.slow_workers"]
-            made.variables = {SLOW_WHILE: str(slow)}
-            yield made
+    with application_on(catalogue, "flood", tmp_path / "flood", page_rows=PAGE_ROWS) as made:
+        made.program = Path(slow_stream.__file__)
+        made.variables = {SLOW_WHILE: str(slow)}
+        yield made
 
 
 def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Application, slow: Path) -> None:
@@ -83,18 +81,18 @@ def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Applicat
     application.send_sales(1)
     topic = application.pipeline.source.topic
     application.wait(lambda: None if has_open_batch(application.checkpoint, topic) else "none", "a batch to begin")
-    application.kill_processes("-m tests.spark_apps.slow_workers")
+    application.kill_processes("pyspark.daemon")
     application.wait(lambda: None if AGAIN in application.printed() else "not yet", "it to say so")
     not_done = newest(application.checkpoint / "offsets").name
     slow.unlink()
     application.wait_until_caught_up()
     assert application.rows("SELECT 1 FROM flood_shed") == []
     application.wait(
-        lambda: None if counters(application, "SUM(taken_back)", f"id > {last}") > [(0,)] else "not yet",
+        lambda: None if counters(application, "SUM(replayed)", f"id > {last}") > [(0,)] else "not yet",
         "the counters of what was taken back",
     )
     # Not by the batch that was not done, though it had time: those that it has shed may be among them.
-    assert counters(application, "taken_back", f"id > {last} AND batch = {not_done}") == [(0,)]
+    assert counters(application, "replayed", f"id > {last} AND batch = {not_done}") == [(0,)]
     products = {row[0]: row[1:] for row in application.rows("SELECT product_id, product_key, price_cents FROM product")}
     expected = {}
     for position, value in application.topic().items():

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from spark_apps.enriching.messages import messages
-from spark_apps.events.reader import POSITION
+from spark_apps.pipeline.definition import TOPIC_POSITION
 
 ROWS = pa.table(
     {
@@ -47,7 +47,7 @@ def test_every_type_that_master_data_can_have_is_json() -> None:
         "moment": (pa.timestamp("us"), datetime(2026, 1, 2, 3, 4, 5, 6), "2026-01-02T03:04:05.000006Z"),  # noqa: DTZ001 - UTC
     }
     rows = {name: pa.array([value, None, value], kind) for name, (kind, value, _) in columns.items()}
-    made = messages(3, ["small"], list(columns), pa.table({**rows, **{name: ROWS[name] for name in POSITION}}))
+    made = messages(3, ["small"], list(columns), pa.table({**rows, **{name: ROWS[name] for name in TOPIC_POSITION}}))
     shown = [json.loads(value, parse_float=Decimal) for value in made["value"].to_pylist()]
     expected = {name: json for name, (_, _, json) in columns.items()}
     assert shown == [expected, dict.fromkeys(columns), expected]

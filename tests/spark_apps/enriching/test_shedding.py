@@ -23,15 +23,14 @@ from foundation.connections import connect, login
 from foundation.settings import settings
 from services.waiting import wait_until
 from spark_apps.enriching import landing, shedding
-from spark_apps.enriching import worker_join as joiner
 from spark_apps.enriching.landing import Landing
 from spark_apps.events.reader import EventReader
 from spark_apps.pipeline.definition import load_pipeline
 from spark_apps.pipeline.tables import create_tables
-from spark_apps.pipeline.topics import create_topics, source_of
+from spark_apps.pipeline.topics import create_topics, incarnation_of
 from spark_apps.warehouse.bulk_load import loading
 from tests.spark_apps.application import PIPELINES, sale
-from tests.spark_apps.shedding_stream import FEW_CACHED, KINDS, PRODUCTS, SlowPageFile, Stream
+from tests.spark_apps.shedding_stream import KINDS, PRODUCTS, SlowStore, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from foundation.settings import Settings
     from spark_apps.enriching.landing import Spans
-    from spark_apps.watching.task_counts import TaskCounts
+    from spark_apps.enriching.report import TaskReport
 
 pytestmark = pytest.mark.integration
 PAGE_ROWS = 10
@@ -50,7 +49,7 @@ SECONDS = 60.0  # for what another thread does
 
 
 @pytest.fixture
-def stream(migrated: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stream:
+def stream(migrated: Settings, tmp_path: Path) -> Stream:
     """A pipeline without rows over master data of its own, whose reads are slow."""
     pipeline = load_pipeline("counted", PIPELINES).model_copy(
         update={"name": "flooded", "batch_seconds": BUDGET, "memory_mb": 8}
@@ -64,13 +63,10 @@ def stream(migrated: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         cursor.execute("DELETE FROM progress WHERE pipeline = 'flooded'")
         cursor.execute("DELETE FROM shed_segment WHERE pipeline = 'flooded'")
     path = write_products(tmp_path / "v000001.pages", range(1, PRODUCTS + 1))
-    monkeypatch.setitem(joiner.JOINS, "chybridjoin", FEW_CACHED)
-    monkeypatch.setattr(joiner, "PageFile", SlowPageFile)
-    monkeypatch.setattr(SlowPageFile, "seconds", PAGE_SECONDS)
     assert settings() == migrated
     create_topics(migrated.kafka_bootstrap, pipeline)
-    source = source_of(migrated.kafka_bootstrap, pipeline.source.topic, login("loader"))
-    return Stream(pipeline, path, tmp_path / "shed", source)
+    incarnation = incarnation_of(migrated.kafka_bootstrap, pipeline.source.topic, login("loader"))
+    return Stream(pipeline, path, tmp_path / "shed", incarnation, SlowStore(PAGE_SECONDS))
 
 
 def write_products(path: Path, numbers: range) -> Path:
@@ -86,14 +82,15 @@ def write_products(path: Path, numbers: range) -> Path:
     return path
 
 
-def test_a_flood_is_shed_and_lands_later(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_is_shed_and_lands_later(stream: Stream) -> None:
     """While the store is slow, tasks read pages for as long as they may and no longer, in memory that is bounded."""
     for _ in range(3):
-        counts = stream.run(0, stream.arrive(0, 20_000))
+        counts = stream.run(0, stream.arrive(0, 20_000)).counts
         assert (counts.pages_read - PRELOADED - 1) * PAGE_SECONDS <= BUDGET
         assert counts.events == counts.enriched + counts.unmatched + counts.rejected.total() + counts.shed
         stream.assert_accounted()
-        (join,) = joiner._idle.values()  # noqa: SLF001  # the join that this process keeps, as a worker does
+        join = stream.joins.idle  # the join that this process keeps, as a worker does
+        assert join
         assert join.pending == 0
         assert join.memory_used() <= stream.pipeline.memory_mb * 2**20
         assert all(int(path.stem.split("-")[1]) <= join.waiting.slots // 16 for path in stream.files())
@@ -106,8 +103,8 @@ def test_a_flood_is_shed_and_lands_later(stream: Stream, monkeypatch: pytest.Mon
     assert (waiting.segments, waiting.events) == (len(stream.files()), len(shed))
     assert 0 <= waiting.oldest_seconds < 240
 
-    monkeypatch.setattr(SlowPageFile, "seconds", 0.0)
-    stream.take_all_back()
+    stream.store.seconds = 0.0
+    stream.replay_all()
     stream.assert_all_landed()
     assert set(stream.messages.values()) == {1}
 
@@ -116,11 +113,11 @@ def test_an_event_that_can_be_read_later_moves_and_one_that_cannot_any_more_stay
     """As when the pipeline's fields are changed, and a batch is done again: each event is in one table."""
     offsets = stream.arrive(0, 200)
     stream.run(0, offsets)
-    stream.take_all_back()
+    stream.replay_all()
     assert stream.positions("rejected") == {(0, 7), (0, 107)}
     stream.sent[0][7], stream.sent[0][8] = sale(7), b"garbage"
     stream.run(0, offsets)
-    stream.take_all_back()
+    stream.replay_all()
     stream.assert_accounted()
     assert stream.positions("rejected") == {(0, 107)}
     assert {(0, 7), (0, 8)} <= stream.positions("enriched")
@@ -132,10 +129,10 @@ def test_what_is_taken_back_has_a_limit_of_time_too(stream: Stream) -> None:
     before = stream.positions("shed")
     assert before
     oldest = stream.waiting().oldest_at
-    joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
-    counts = stream.run(job="job")
+    stream.another_worker()
+    counts = stream.run(job="job").counts
     assert (counts.pages_read - PRELOADED - 1) * PAGE_SECONDS <= BUDGET
-    assert counts.taken_back == len(before)
+    assert counts.replayed == len(before)
     assert stream.positions("shed") < before
     assert len(stream.positions("shed")) == counts.shed
     assert stream.waiting().oldest_at in (oldest, None)
@@ -145,11 +142,11 @@ def test_what_is_taken_back_has_a_limit_of_time_too(stream: Stream) -> None:
 def test_two_tasks_take_different_segments(stream: Stream) -> None:
     """What another transaction has taken and not committed is passed over, not waited for."""
     stream.run(0, stream.arrive(0, 2000))
-    joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+    stream.another_worker()
     stream.run(1, stream.arrive(1, 2000))
     schema = EventReader(stream.pipeline.source.fields, stream.pipeline.master.key).schema
     with loading() as one, loading() as other:
-        taken = [shedding.take(connection, "flooded", schema, "job") for connection in (one, other)]
+        taken = [shedding.claim(connection, "flooded", schema, "job") for connection in (one, other)]
         assert all(taken)
         assert len({segment.number for segment in taken if segment}) == 2
         one.rollback()
@@ -161,17 +158,17 @@ def test_a_task_takes_events_back_from_between_those_of_another(stream: Stream) 
     """Files have events of the same stretch of offsets: neither task waits for the other's transaction."""
     offsets = stream.arrive(0, 2000)
     for every_other in (offsets[::2], offsets[1::2]):
-        joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+        stream.another_worker()
         stream.run(0, every_other)
     assert stream.waiting().segments == 2
-    SlowPageFile.seconds = 0.0
+    stream.store.seconds = 0.0
     one, reported = stream.task(0, (), "job")
     assert next(one)  # rows are loaded, nothing is committed
     other = stream.run(job="job")
-    assert len(other.taken_segments) == 1
+    assert len(other.replayed_segments) == 1
     for _ in one:
         pass
-    stream.forget([*reported[0].taken_segments, *other.taken_segments])
+    stream.remove([*reported[0].replayed_segments, *other.replayed_segments])
     stream.assert_accounted()
     assert stream.positions("shed") == set()
 
@@ -180,15 +177,15 @@ def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream, mon
     """A batch that was done again has shed its events into two files: no task ends in a deadlock."""
     offsets = stream.arrive(0, 1000)
     for _ in range(2):
-        joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+        stream.another_worker()
         stream.run(0, offsets)
     assert stream.waiting().segments == 2
     assert stream.waiting().events > len(stream.positions("shed"))
-    SlowPageFile.seconds = 0.0
+    stream.store.seconds = 0.0
     land = Landing.land
     with ThreadPoolExecutor(2) as aside, lock_waits() as waiting:
         first = threading.current_thread()
-        other: list[Future[TaskCounts]] = []
+        other: list[Future[TaskReport]] = []
 
         def land_beside_the_other(landing: Landing, rows: pa.Table) -> Iterator[pa.RecordBatch]:
             if threading.current_thread() is first and not other:  # this task has taken its segment, the other may now
@@ -197,8 +194,8 @@ def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream, mon
             return land(landing, rows)
 
         monkeypatch.setattr(Landing, "land", land_beside_the_other)
-        counts = stream.run(job="job")
-        stream.forget([*counts.taken_segments, *other[0].result(SECONDS).taken_segments])
+        report = stream.run(job="job")
+        stream.remove([*report.replayed_segments, *other[0].result(SECONDS).replayed_segments])
     assert stream.waiting().segments == 0
     stream.assert_accounted()
     assert stream.positions("shed") == set()
@@ -210,21 +207,21 @@ def test_files_with_the_same_events_in_other_orders_are_taken_back_in_one(
     """Two tasks that give up the same positions, each a statement, begin at the same end: neither waits in vain."""
     offsets = stream.arrive(0, 1000)
     for order in (offsets, offsets[::-1]):
-        joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+        stream.another_worker()
         stream.run(0, order)
     assert stream.waiting().segments == 2
-    SlowPageFile.seconds = 0.0
+    stream.store.seconds = 0.0
     monkeypatch.setattr(landing, "_LISTED", 1)
-    both, pick_up = threading.Barrier(2, timeout=SECONDS), Landing.pick_up
+    both, end_wait = threading.Barrier(2, timeout=SECONDS), Landing.end_wait
 
-    def pick_up_at_once(each: Landing, events: pa.RecordBatch) -> None:
+    def end_wait_at_once(each: Landing, events: pa.RecordBatch) -> None:
         both.wait()
-        pick_up(each, events)
+        end_wait(each, events)
 
-    monkeypatch.setattr(Landing, "pick_up", pick_up_at_once)
+    monkeypatch.setattr(Landing, "end_wait", end_wait_at_once)
     with ThreadPoolExecutor(2) as aside:
         tasks = [aside.submit(stream.run, 0, (), "job") for _ in range(2)]
-    assert sum(len(task.result().taken_segments) for task in tasks) == 2
+    assert sum(len(task.result().replayed_segments) for task in tasks) == 2
     stream.assert_accounted()
     assert stream.positions("shed") == set()
 
@@ -238,12 +235,12 @@ def test_an_event_that_is_taken_back_while_its_batch_is_done_again_ends_in_one_t
     shed = [offset for _, offset in stream.positions("shed")]
     known = [offset for offset in shed if offset % 300 < PRODUCTS]  # so that it waits for no row but the shed one
     assert known
-    SlowPageFile.seconds = 0.0
+    stream.store.seconds = 0.0
     older = replace(stream, snapshot=write_products(tmp_path / "v000000.pages", range(1001, 1002)))
     settle = Landing.settle
     with ThreadPoolExecutor(1) as aside, lock_waits() as waiting:
         first = threading.current_thread()
-        batch: list[Future[TaskCounts]] = []
+        batch: list[Future[TaskReport]] = []
 
         def settle_while_the_batch_waits(each: Landing, spans: Spans) -> None:
             settle(each, spans)
@@ -252,8 +249,8 @@ def test_an_event_that_is_taken_back_while_its_batch_is_done_again_ends_in_one_t
                 wait_until(lambda: None if waiting() == 1 else "not yet", what="the batch to wait", seconds=SECONDS)
 
         monkeypatch.setattr(Landing, "settle", settle_while_the_batch_waits)
-        assert older.run(job="job").unmatched == len(shed)
-        assert batch[0].result(SECONDS).enriched == len(known)
+        assert older.run(job="job").counts.unmatched == len(shed)
+        assert batch[0].result(SECONDS).counts.enriched == len(known)
     stream.assert_accounted()
     assert stream.positions("shed") == set()
 
@@ -276,11 +273,11 @@ def test_two_attempts_at_the_same_events_leave_each_in_one_table(stream: Stream)
         look.execute("SELECT kafka_offset FROM flooded_shed")
         shed = [offset for (offset,) in look.fetchall()]
         assert stream.positions("shed") == set()  # but not for others
-        SlowPageFile.seconds = 0.0
+        stream.store.seconds = 0.0
         other = aside.submit(stream.run, 0, shed)
         wait_until(lambda: None if waiting() == 2 else "not yet", what="the other, too", seconds=SECONDS)
         owner.rollback()
-        assert one.result(SECONDS).shed == len(shed) == other.result(SECONDS).events > 0
+        assert one.result(SECONDS).counts.shed == len(shed) == other.result(SECONDS).counts.events > 0
     stream.assert_accounted()
     assert stream.positions("shed") == set()
 
@@ -301,7 +298,7 @@ def test_a_task_that_dies_before_its_commit_leaves_only_files(stream: Stream) ->
     assert list(stream.root.iterdir()) == []
     stream.run(0, offsets)
     stream.assert_accounted()
-    stream.take_all_back()
+    stream.replay_all()
     stream.assert_all_landed()
 
 
@@ -309,17 +306,17 @@ def test_a_task_that_dies_before_its_commit_leaves_only_files(stream: Stream) ->
 def test_a_crash_after_events_were_taken_back_loses_and_doubles_nothing(stream: Stream, forgotten: str) -> None:
     """Before the segments are forgotten, or when their rows are and their files are still there."""
     stream.run(0, stream.arrive(0, 2000))
-    SlowPageFile.seconds = 0.0
-    counts = stream.run(job="killed")
-    assert counts.taken_segments
+    stream.store.seconds = 0.0
+    report = stream.run(job="killed")
+    assert report.replayed_segments
     assert stream.waiting().events == 0
     stream.assert_accounted()
     if forgotten == "the rows":
         with connect(login("loader")) as connection, connection.cursor() as cursor:
-            cursor.execute("DELETE FROM shed_segment WHERE segment IN %s", (counts.taken_segments,))
+            cursor.execute("DELETE FROM shed_segment WHERE segment IN %s", (report.replayed_segments,))
     stream.sweep()
     assert bool(stream.files()) == (forgotten == "nothing")
-    stream.take_all_back()  # whose messages may never have been sent comes once more
+    stream.replay_all()  # whose messages may never have been sent comes once more
     stream.assert_all_landed()
 
 
@@ -331,23 +328,23 @@ def test_accounting_holds_after_every_step_whatever_they_are(stream: Stream, see
     shed = 0
     for step in range(30):
         if chance.random() < 0.5:
-            joiner._idle.clear()  # noqa: SLF001  # another worker's turn, which has nothing in memory
-        SlowPageFile.seconds = chance.choice([0.0, PAGE_SECONDS])
+            stream.another_worker()
+        stream.store.seconds = chance.choice([0.0, PAGE_SECONDS])
         job = chance.choice([None, f"job {step}"])
         what = chance.choice(["batch", "batch", "again", "die", "take back", "take back and die", "start"])
         if what == "batch" or not done:
             partition = chance.choice([0, 1])
             done.append((partition, stream.arrive(partition, chance.randrange(1, 800))))
-            stream.forget(stream.run(*done[-1], job).taken_segments)
+            stream.remove(stream.run(*done[-1], job).replayed_segments)
         elif what == "again":
             partition, offsets = chance.choice(done)
-            stream.forget(stream.run(partition, offsets[chance.randrange(len(offsets)) :], job).taken_segments)
+            stream.remove(stream.run(partition, offsets[chance.randrange(len(offsets)) :], job).replayed_segments)
         elif what == "die":
             task, _ = stream.task(*chance.choice(done), job)
             list(islice(task, chance.choice([0, 1])))
             task.close()  # type: ignore[attr-defined]  # a generator's
         elif what == "take back":
-            stream.forget(stream.run(job=f"job {step}").taken_segments)
+            stream.remove(stream.run(job=f"job {step}").replayed_segments)
         elif what == "take back and die":
             stream.run(job=f"job {step}")
         else:
@@ -355,8 +352,8 @@ def test_accounting_holds_after_every_step_whatever_they_are(stream: Stream, see
         stream.assert_accounted()
         shed += len(stream.positions("shed"))
     assert shed
-    SlowPageFile.seconds = 0.0
-    stream.take_all_back()
+    stream.store.seconds = 0.0
+    stream.replay_all()
     stream.sweep()
     stream.assert_all_landed()
 
@@ -369,11 +366,11 @@ def test_a_segment_of_other_fields_is_not_read(stream: Stream) -> None:
     changed = stream.pipeline.model_copy(
         update={"source": stream.pipeline.source.model_copy(update={"fields": fields})}
     )
-    joiner._idle.clear()  # noqa: SLF001  # the application was started again
+    stream.another_worker()  # the application was started again
     was, stream.pipeline = stream.pipeline, changed
     assert stream.waiting() == shedding.Waiting()
-    assert stream.run(job="job").taken_back == 0
-    joiner._idle.clear()  # noqa: SLF001  # and again
+    assert stream.run(job="job").counts.replayed == 0
+    stream.another_worker()  # and again
     stream.pipeline = was
     assert stream.waiting().events == events
 
@@ -384,7 +381,7 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_its_events_wait(stream: Str
     """All others come back, accounting holds, an operator is told; restored or read again, its events land too."""
     batches = [(partition, stream.arrive(partition, 2000)) for partition in (0, 1)]
     for batch in batches:
-        joiner._idle.clear()  # noqa: SLF001  # as in another worker: nothing is cached
+        stream.another_worker()
         stream.run(*batch)
     file, *others = stream.files()
     assert others
@@ -393,12 +390,12 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_its_events_wait(stream: Str
         file.unlink()
     else:
         file.write_bytes({"spoilt": content[:-9] + b"?" + content[-8:], "cut": content[:-1], "empty": b""}[damage])
-    SlowPageFile.seconds = 0.0
-    counts = stream.run(job="job")
-    stream.forget(counts.taken_segments)
-    stream.take_all_back()
+    stream.store.seconds = 0.0
+    report = stream.run(job="job")
+    stream.remove(report.replayed_segments)
+    stream.replay_all()
     ((segment, events),) = stream.query("SELECT segment, events FROM shed_segment WHERE pipeline = 'flooded'")
-    (line,) = counts.set_aside
+    (line,) = report.set_aside
     assert str(file.relative_to(stream.root)) in line
     assert f"set aside as segment {segment}; those of its {events} events" in line
     stream.assert_accounted()
@@ -415,7 +412,7 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_its_events_wait(stream: Str
         change = f"DELETE FROM shed_segment WHERE segment = {segment}"
     with connect(login("owner")) as connection, connection.cursor() as cursor:
         cursor.execute(change)
-    stream.take_all_back()
+    stream.replay_all()
     stream.sweep()
     stream.assert_all_landed()
 

@@ -9,7 +9,6 @@ import pytest
 from semistream.relation import write_page_file
 
 from foundation.errors import SnapshotError
-from spark_apps.enriching import task_join
 from spark_apps.enriching.task_join import TaskJoin
 from spark_apps.enriching.worker_join import JOINS, borrowed_join, check_join
 from spark_apps.pipeline.definition import JoinName, Pipeline, load_pipeline
@@ -61,13 +60,13 @@ def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
         assert joined.to_pylist() == expected
 
 
-def test_a_task_holds_a_bounded_part_of_its_events(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_holds_a_bounded_part_of_its_events(snapshot: Path) -> None:
     """When that is full, what waits is joined and all is given out; order and rows are the same."""
-    monkeypatch.setattr(task_join, "MOST_HELD_BYTES", EVENTS.slice(0, 300).nbytes)
+    most = EVENTS.slice(0, 300).nbytes
     portions = [EVENTS.slice(first, 40) for first in range(0, EVENTS.num_rows, 40)]
     coming = iter(portions)
     with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
-        joined = TaskJoin(join, EVENTS.schema, TaskCounts()).joined(coming)
+        joined = TaskJoin(join, EVENTS.schema, TaskCounts(), most).joined(coming)
         given = [next(joined)]
         assert next(coming).equals(portions[8])  # the first eight were enough
         given += list(joined)

@@ -17,7 +17,7 @@ from foundation.errors import SnapshotError
 from spark_apps.master import publish as publishing
 from spark_apps.master import ranking as ranked_copies
 from spark_apps.master.changes import read_changes
-from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, announce, page_rows, publish, write_pages
+from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, announce, fitting_rows, publish, write_pages
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
 from tests.spark_apps.conftest import ROWS, files, refreshed, rows
@@ -138,10 +138,10 @@ def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_o
     """What a page costs at all is shared by many rows, and no page of numbers grows beyond its share of memory."""
     keys = pa.array(range(800), pa.int64())
     narrow = pa.record_batch({"key": keys, "price": keys.cast(pa.uint32())})
-    assert page_rows(narrow) == PAGE_BYTES // (8 + 4)
-    assert PAGE_BYTES // 60 < page_rows(narrow.append_column("name", pa.array(["x" * 40] * 800))) < PAGE_BYTES // 50
-    assert page_rows(narrow.append_column("about", pa.array(["x" * 2000] * 800))) == LEAST_PAGE_ROWS
-    assert page_rows(narrow.slice(0, 0)) == LEAST_PAGE_ROWS
+    assert fitting_rows(narrow) == PAGE_BYTES // (8 + 4)
+    assert PAGE_BYTES // 60 < fitting_rows(narrow.append_column("name", pa.array(["x" * 40] * 800))) < PAGE_BYTES // 50
+    assert fitting_rows(narrow.append_column("about", pa.array(["x" * 2000] * 800))) == LEAST_PAGE_ROWS
+    assert fitting_rows(narrow.slice(0, 0)) == LEAST_PAGE_ROWS
 
 
 def test_a_snapshot_has_the_ranked_rows_with_key_and_columns_only(products: Warehouse, folder: Path) -> None:

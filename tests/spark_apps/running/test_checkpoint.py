@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from foundation.errors import CheckpointError
-from spark_apps.pipeline.topics import Source
+from spark_apps.pipeline.topics import TopicIncarnation
 from spark_apps.running.checkpoint import check_logs, has_open_batch
 from spark_apps.running.retention import check_nothing_lost
 
@@ -23,7 +23,7 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "commits" / "7").write_text("v1\n{}")
     (tmp_path / "offsets" / "7").write_text(text)
     with pytest.raises(CheckpointError, match=rf"offsets/7 is damaged. Remove {tmp_path}: ") as caught:
-        check_nothing_lost(Source(1, "127.0.0.1:1", "sales", "id"), tmp_path)
+        check_nothing_lost(TopicIncarnation(1, "127.0.0.1:1", "sales", "id"), tmp_path)
     assert "\n" not in str(caught.value)
 
 

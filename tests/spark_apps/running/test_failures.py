@@ -5,8 +5,8 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from foundation.errors import LoadError
-from spark_apps.running.failures import lasts, reason
+from foundation.errors import LoadError, TopicError
+from spark_apps.running.failures import lasts, one_line
 
 SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error
 Traceback (most recent call last):
@@ -53,19 +53,21 @@ WORKER_GONE = "a Python worker has ended in the midst of its work: it was killed
             RuntimeError("ConnectionResetError: [Errno 104] Connection reset by peer"),
             "[Errno 104] Connection reset by peer",
         ),
+        (LoadError("table 'a': out of range", "Correct it."), "table 'a': out of range. Correct it."),
         (RuntimeError("\n one line \n another"), "one line"),
         (RuntimeError(), "RuntimeError"),
     ],
 )
 def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, line: str) -> None:
     """What to do about it follows, where that is known."""
-    assert reason(failure) == line
+    assert one_line(failure) == line
 
 
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
         (LoadError("table 'a': out of range", "Correct it."), True),
+        (TopicError("topic 'sales' is missing: KeyError: 'sales'", "Make it."), False),
         (pymysql.ProgrammingError(1064, "You have an error in your SQL syntax"), True),
         (KeyError("a"), True),
         (RuntimeError(f"{SPARK}Caused by: x\nspark_apps.bulk_load.LoadError: table 'a' says: out of range"), True),

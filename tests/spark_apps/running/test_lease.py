@@ -14,7 +14,7 @@ from foundation.connections import connect, login
 from foundation.errors import AlreadyRunningError
 from foundation.settings import ROOT
 from services.waiting import wait_until
-from spark_apps.running.lease import Lease, is_running, request_stop
+from spark_apps.running.lease import Lease, is_running
 from tests.frozen import frozen
 
 if TYPE_CHECKING:
@@ -48,30 +48,6 @@ def test_a_second_application_is_refused_with_the_reason(loader: Login) -> None:
     assert not is_running(loader, "one")
 
 
-def test_a_request_to_stop_is_seen_by_the_one_that_runs_and_not_by_the_next(loader: Login) -> None:
-    """A request dies with the application that it was meant for."""
-    with Lease(loader, "asked") as lease:
-        assert not lease.stop_requested()
-        request_stop(loader, "asked")
-        assert lease.stop_requested()
-    with Lease(loader, "asked") as lease:
-        assert not lease.stop_requested()
-
-
-def test_a_request_while_nobody_runs_is_for_the_one_that_goes_on(loader: Login) -> None:
-    """Who failed is started again: the request came meanwhile. Whoever has met it forgets it."""
-    with Lease(loader, "retried"):
-        pass
-    request_stop(loader, "retried")
-    with Lease(loader, "retried", goes_on=True) as lease:
-        assert lease.stop_requested()
-    with Lease(loader, "retried", goes_on=True) as lease:
-        assert lease.stop_requested()
-        lease.forget_request()
-    with Lease(loader, "retried", goes_on=True) as lease:
-        assert not lease.stop_requested()
-
-
 def test_a_killed_application_is_known_to_be_gone(loader: Login) -> None:
     """Kill -9, and the pipeline is free."""
     holder = subprocess.Popen(
@@ -90,11 +66,9 @@ def test_a_warehouse_that_hangs_holds_nobody_up(loader: Login, migrated: Setting
     with Lease(loader, "patient") as lease:
         began = time.monotonic()
         with frozen(migrated, "mariadb", FROZEN_SECONDS):
-            assert not lease.stop_requested()
+            lease.keep()
             assert time.monotonic() - began < FROZEN_SECONDS / 2
-        request_stop(loader, "patient")
-        wait_until(lambda: None if lease.stop_requested() else "not seen", what="the request", seconds=FROZEN_SECONDS)
-        assert is_running(loader, "patient")
+        wait_until(lambda: kept(lease, loader, "patient"), what="the lease", seconds=FROZEN_SECONDS)
     assert not is_running(loader, "patient")
     with frozen(migrated, "mariadb", FROZEN_SECONDS):
         began = time.monotonic()
@@ -103,20 +77,17 @@ def test_a_warehouse_that_hangs_holds_nobody_up(loader: Login, migrated: Setting
         assert time.monotonic() - began < FROZEN_SECONDS / 2
 
 
-def test_a_connection_that_the_server_still_has_makes_nobody_its_own_rival(loader: Login, migrated: Settings) -> None:
+def test_a_connection_that_the_server_still_has_makes_nobody_its_own_rival(loader: Login) -> None:
     """As after a network was away: the server does not learn of a connection's end, and keeps its lock."""
     with Lease(loader, "busy") as lease:
         unended = lease._connection._sock.dup()  # type: ignore[attr-defined]  # noqa: SLF001
-        with unended, connect(login("root", migrated)) as root, root.cursor() as cursor:
-            cursor.execute("LOCK TABLES pipeline_control WRITE")  # the next look has no answer
+        lease._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  # without a word to the server
+        with unended:
             for _ in range(2):
-                assert not lease.stop_requested()
+                lease.keep()
             with pytest.raises(AlreadyRunningError):
                 Lease(loader, "busy").__enter__()
-            cursor.execute("UNLOCK TABLES")
-        request_stop(loader, "busy")
-        wait_until(lambda: None if lease.stop_requested() else "not seen", what="the request", seconds=FROZEN_SECONDS)
-        assert is_running(loader, "busy")
+        wait_until(lambda: kept(lease, loader, "busy"), what="the lease", seconds=FROZEN_SECONDS)
     assert not is_running(loader, "busy")
 
 
@@ -127,5 +98,12 @@ def test_the_lease_is_taken_again_after_the_connection_was_lost(loader: Login, m
             cursor.execute("SELECT IS_USED_LOCK('freshet.pipeline.lost')")
             ((thread,),) = cursor.fetchall()
             cursor.execute("KILL %s", (thread,))
-        assert not lease.stop_requested()
+        assert not is_running(loader, "lost")
+        lease.keep()
         assert is_running(loader, "lost")
+
+
+def kept(lease: Lease, loader: Login, pipeline: str) -> str | None:
+    """Let the lease be kept, and return None when the server says that it is."""
+    lease.keep()
+    return None if is_running(loader, pipeline) else "nobody holds it"

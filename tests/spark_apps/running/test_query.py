@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
@@ -10,9 +9,9 @@ import pytest
 
 from foundation.connections import login
 from spark_apps.pipeline.definition import load_pipeline
-from spark_apps.pipeline.topics import Source
-from spark_apps.running.lease import Lease, request_stop
-from spark_apps.running.query import StopAskedError, Stream
+from spark_apps.running import stop
+from spark_apps.running.query import Query
+from spark_apps.running.stop import Stop, StopAskedError
 from spark_apps.watching.batch_counters import BatchCounters
 
 if TYPE_CHECKING:
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 
-def test_no_batch_begins_after_a_request_to_stop(migrated: Settings) -> None:
-    """The batch itself sees it: whoever watches the query looks once a second, and batches may be quicker."""
-    pipeline, loader = load_pipeline("sales"), login("loader", migrated)
-    stop = threading.Event()
-    source = Source(1, migrated.kafka_bootstrap, pipeline.source.topic, "none")
-    stream = Stream(migrated, pipeline, source, "product_key", stop)
-    with Lease(loader, pipeline.name):
-        request_stop(loader, pipeline.name)
-        with pytest.raises(StopAskedError):
-            stream.write(BatchCounters(migrated, pipeline), Mock(), 0, takes_back=False)
-    assert stop.is_set()
+def test_no_batch_begins_after_a_request_to_stop(catalogue: Settings, topics: Settings) -> None:
+    """The batch itself looks: whoever watches the query looks once a second, and batches may be quicker."""
+    assert topics
+    pipeline, loader = load_pipeline("sales"), login("loader", catalogue)
+    asked = Stop(loader, pipeline.name)
+    asked.begin()
+    query = Query(catalogue, pipeline, asked, BatchCounters(catalogue, pipeline))
+    stop.request(loader, pipeline.name)
+    with pytest.raises(StopAskedError):
+        query.write(Mock(), 0, replays=False)
+    assert asked.is_asked

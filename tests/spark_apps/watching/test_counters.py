@@ -15,15 +15,16 @@ import pytest
 
 from foundation.connections import connect, login
 from foundation.settings import ROOT
-from spark_apps.enriching import worker_join as joiner
 from spark_apps.enriching.shedding import Waiting
 from spark_apps.events.reader import EventReader
-from spark_apps.pipeline.topics import source_of
+from spark_apps.pipeline.topics import incarnation_of
+from spark_apps.watching.batch_counters import ApplicationFacts, BatchFacts, ShedBacklog, TopicBacklog
+from spark_apps.watching.counters import columns, declared
 from spark_apps.watching.lag import Lag
 from spark_apps.watching.metrics_server import PATH, USER
 from spark_apps.watching.task_counts import Arrivals, TaskCounts, kind_of
 from tests.spark_apps.application import SECONDS, Application, application_on, sale
-from tests.spark_apps.shedding_stream import FEW_CACHED, Stream
+from tests.spark_apps.shedding_stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,10 +57,12 @@ BAD_KINDS = {
 
 def test_counts_of_tasks_add_up() -> None:
     """Numbers and kinds are added; of memory and of the longest wait the most counts."""
-    one = TaskCounts(3, rejected=Counter(a=1), seconds=Counter({"read": 1}), latency_most=2.0, worker_bytes=7)
-    one += TaskCounts(4, rejected=Counter(a=1, b=2), seconds=Counter({"load": 2}), latency_most=1.0, worker_bytes=9)
+    one = TaskCounts(3, rejected=Counter(a=1), task_seconds=Counter({"read": 1}), latency_most=2.0, worker_bytes=7)
+    one += TaskCounts(
+        4, rejected=Counter(a=1, b=2), task_seconds=Counter({"load": 2}), latency_most=1.0, worker_bytes=9
+    )
     assert one == TaskCounts(
-        7, rejected=Counter(a=2, b=2), seconds=Counter({"read": 1, "load": 2}), latency_most=2.0, worker_bytes=9
+        7, rejected=Counter(a=2, b=2), task_seconds=Counter({"read": 1, "load": 2}), latency_most=2.0, worker_bytes=9
     )
 
 
@@ -75,7 +78,7 @@ def test_latency_is_from_the_timestamps_to_now() -> None:
     arrivals.count_latency(counts)
     waited = (datetime.now(UTC) - now).total_seconds()
     assert 10 <= counts.latency_most <= 10.01 + waited
-    assert 18 <= counts.latency_total <= 18.01 + 3 * waited
+    assert 18 <= counts.latency_sum <= 18.01 + 3 * waited
     arrivals.note(pa.array([0, now], pa.timestamp("us", "UTC")))
     assert arrivals.first == datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -98,14 +101,40 @@ def test_kinds_of_reasons_are_few_whatever_events_say() -> None:
     }
 
 
+IDENTITY = {"id", "pipeline", "source", "batch", "finished_at"}  # of a batch; all other columns are counters
+PAGE_ONLY = ApplicationFacts
+OF_THE_TABLE = (TaskCounts, BatchFacts, TopicBacklog, ShedBacklog)
+
+
+def columns_of_counters() -> set[str]:
+    """The columns that follow from the counters' declarations."""
+    return {name for kind in OF_THE_TABLE for name in columns(kind())}
+
+
 @pytest.mark.integration
-def test_every_column_is_explained(migrated: Settings) -> None:
-    """The schema is documented: what the table has is in docs/counters.md."""
+def test_the_table_has_a_column_for_each_counter(migrated: Settings) -> None:
+    """And no other column but those that say which batch it was."""
     with connect(login("reader", migrated)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT column_name FROM information_schema.columns WHERE table_name = 'batch_counters'")
-        columns = {name for (name,) in cursor.fetchall()}
-    rows = [line for line in (ROOT / "docs" / "counters.md").read_text().splitlines() if line.startswith("| `")]
-    assert columns == {name for row in rows for name in re.findall(r"`([a-z_]+)`", row.split("|")[1])}
+        assert {name for (name,) in cursor.fetchall()} == IDENTITY | columns_of_counters()
+
+
+def test_every_counter_is_explained() -> None:
+    """In docs/counters.md: each column in the table, each metric below it, and none that is not there."""
+    text = (ROOT / "docs" / "counters.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row.split("|")[1])} == (
+        IDENTITY | columns_of_counters()
+    )
+    metrics = {each.metric for kind in (*OF_THE_TABLE, PAGE_ONLY) for each in declared(kind)}
+    assert set(re.findall(r"`(freshet_\w+)`", text)) == metrics
+
+
+def test_a_counter_is_declared_once() -> None:
+    """No two of them share a name, and each has a help text."""
+    counters = [each for kind in (*OF_THE_TABLE, PAGE_ONLY) for each in declared(kind)]
+    assert len({each.name for each in counters}) == len(counters)
+    assert all(each.help for each in counters)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +168,7 @@ def test_the_table_and_the_page_say_what_happened(application: Application) -> N
 
     newest = {name: float(str(value)) for name, value in zip(COLUMNS, application.rows(NEWEST)[0], strict=True)}
     assert newest["snapshot_version"] == 1
-    assert newest["lag"] == 0
+    assert newest["lag_events"] == 0
     assert 0 < newest["latency_mean_seconds"] <= newest["latency_most_seconds"] < SECONDS
     assert 16 * 2**20 < newest["worker_bytes"] < 2**30
     assert all(newest[f"{phase}_seconds"] > 0 for phase in ("source", "read", "join", "load"))
@@ -153,18 +182,15 @@ def test_the_table_and_the_page_say_what_happened(application: Application) -> N
 
 
 @pytest.mark.integration
-def test_what_was_shed_comes_back_while_nothing_else_comes(
-    application: Application, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A task has shed, the stream is idle: jobs of their own take all of it back, and are counted."""
+def test_what_was_shed_is_replayed_while_nothing_else_comes(application: Application) -> None:
+    """A task has shed, the stream is idle: jobs of their own replay all of it, and are counted."""
     pipeline = application.pipeline.model_copy(update={"batch_seconds": 1e-9})  # time for no page at all
     folders, bootstrap = application.running.folders, application.running.kafka_bootstrap
-    source = replace(source_of(bootstrap, "counted", login("loader")), number=OTHER_SOURCE)
-    shedder = Stream(pipeline, folders.snapshots("counted") / "v000001.pages", folders.shed("counted"), source)
+    other = replace(incarnation_of(bootstrap, "counted", login("loader")), number=OTHER_SOURCE)
+    shedder = Stream(pipeline, folders.snapshots("counted") / "v000001.pages", folders.shed("counted"), other)
     offsets = shedder.arrive(0, 900)
-    monkeypatch.setitem(joiner.JOINS, "chybridjoin", FEW_CACHED)
     expected = len(offsets) - sum(offset % 100 == 7 for offset in offsets)  # unreadable ones
-    shed = shedder.run(0, offsets).shed
+    shed = shedder.run(0, offsets).counts.shed
     assert shed
     landed = f"SELECT 1 FROM counted_enriched WHERE source = {OTHER_SOURCE}"
     application.wait(
@@ -173,10 +199,10 @@ def test_what_was_shed_comes_back_while_nothing_else_comes(
     application.wait(lambda: None if not shedder.files() else "there are files", "the end of the files")
     assert shedder.waiting() == Waiting()
     assert shedder.positions("shed") == set()
-    taken = "SELECT COALESCE(SUM(taken_back), 0) FROM batch_counters WHERE pipeline = 'counted' AND batch IS NULL"
-    application.wait(lambda: None if int(str(application.rows(taken)[0][0])) >= shed else "no row", "its counters")
+    replayed = "SELECT COALESCE(SUM(replayed), 0) FROM batch_counters WHERE pipeline = 'counted' AND batch IS NULL"
+    application.wait(lambda: None if int(str(application.rows(replayed)[0][0])) >= shed else "no row", "its counters")
     page = scraped(application)
-    assert page['freshet_taken_back_total{pipeline="counted"}'] >= shed
+    assert page['freshet_replayed_total{pipeline="counted"}'] >= shed
     assert page['freshet_shed_waiting_events{pipeline="counted"}'] == 0
 
 
@@ -198,7 +224,7 @@ SUMS = (
     "events", "enriched", "unmatched", "rejected", "cache_hits", "not_cached", "absent", "without_key", "pages_read",
 )  # fmt: skip
 COLUMNS = (
-    "snapshot_version", "lag", "latency_mean_seconds", "latency_most_seconds", "worker_bytes",
+    "snapshot_version", "lag_events", "latency_mean_seconds", "latency_most_seconds", "worker_bytes",
     "source_seconds", "read_seconds", "join_seconds", "load_seconds",
 )  # fmt: skip
 NEWEST = f"SELECT {', '.join(COLUMNS)} FROM batch_counters WHERE pipeline = 'counted' ORDER BY id DESC LIMIT 1"

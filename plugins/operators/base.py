@@ -1,0 +1,48 @@
+"""What all our operators share: they fail with one line, and a retry follows only where it can help."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from plugins.one_line import RETRY_POLICY, one_line
+from spark_apps.pipeline.definition import load_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+    from spark_apps.pipeline.definition import Pipeline
+
+
+class FreshetOperator(BaseOperator):
+    """An operator whose errors are one line of the task's log."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"retry_policy": RETRY_POLICY, **kwargs})
+
+    def execute(self, context: Context) -> Any:  # what the task returns
+        """Do the task's work."""
+        with one_line():
+            return self.work(context)
+
+    @abstractmethod
+    def work(self, context: Context) -> Any:  # what the task returns
+        """Do the task's work; it may raise any error of Freshet's."""
+
+
+class PipelineOperator(FreshetOperator):
+    """An operator that works on one pipeline."""
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def definition(self) -> Pipeline:
+        """Return what the pipeline's file says."""
+        return load_pipeline(self.pipeline)

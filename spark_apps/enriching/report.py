@@ -1,0 +1,52 @@
+"""What a task reports to the driver when it is done, and how the reports of a batch's tasks come together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from pyspark.accumulators import AccumulatorParam
+
+from spark_apps.watching.task_counts import TaskCounts
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator, SparkContext
+
+
+@dataclass
+class TaskReport:
+    """What one task did, or all tasks of a batch.
+
+    Attributes:
+        counts: for watching.
+        replayed_segments: the segments whose events have landed; the driver removes them when the job is done.
+        set_aside: a line for each segment that could not be read.
+    """
+
+    counts: TaskCounts = field(default_factory=TaskCounts)
+    replayed_segments: list[int] = field(default_factory=list)
+    set_aside: list[str] = field(default_factory=list)
+
+    def __iadd__(self, other: TaskReport) -> Self:
+        self.counts += other.counts
+        self.replayed_segments += other.replayed_segments
+        self.set_aside += other.set_aside
+        return self
+
+
+class AddReports(AccumulatorParam[TaskReport]):
+    """Lets Spark add up the reports of tasks. Failed attempts are not counted."""
+
+    def zero(self, value: TaskReport) -> TaskReport:  # noqa: ARG002  # Spark's interface
+        """Begin with nothing."""
+        return TaskReport()
+
+    def addInPlace(self, value1: TaskReport, value2: TaskReport) -> TaskReport:  # noqa: N802  # Spark's interface
+        """Add the second to the first."""
+        value1 += value2
+        return value1
+
+
+def collector(context: SparkContext) -> Accumulator[TaskReport]:
+    """Return what the tasks of one batch report to."""
+    return context.accumulator(TaskReport(), AddReports())

@@ -1,0 +1,54 @@
+"""The retry of a query: whether to try again after a failure, and after what pause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foundation.errors import GaveUpError
+from spark_apps.running.failures import lasts, one_line
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
+MOST_TRIES = 4  # of what fails for a reason that lasts
+
+
+class Retry:
+    """Counts failures in a row.
+
+    A failure that may pass is retried for ever, with pauses that double up to 30 s. A failure that lasts is tried
+    four times: the first one may be a batch that was planned with other master data.
+    """
+
+    def __init__(self) -> None:
+        self._pause = FIRST_PAUSE_SECONDS
+        self._tries = 0
+
+    def pause_after(self, failure: Exception, *, progress: bool) -> float:
+        """Return how many seconds to wait before the next try.
+
+        Args:
+            failure: what went wrong.
+            progress: a batch was done since the last failure.
+
+        Raises:
+            GaveUpError: it lasts, and was tried often enough.
+        """
+        if progress:
+            self._pause, self._tries = FIRST_PAUSE_SECONDS, 0
+        self._tries = self._tries + 1 if lasts(failure) else 0
+        if self._tries == MOST_TRIES:
+            self._give_up(failure)
+        pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        return pause
+
+    def query_ended_well(self) -> None:
+        """Begin with short pauses again. Keep the tries: the catch-up query may have skipped the batch that failed."""
+        self._pause = FIRST_PAUSE_SECONDS
+
+    def _give_up(self, failure: Exception) -> NoReturn:
+        raise GaveUpError(
+            f"{one_line(failure).rstrip('.')}. It failed so {MOST_TRIES} times: this does not pass by itself",
+            "Correct it and start again; nothing is lost, it goes on where it was.",
+        ) from failure

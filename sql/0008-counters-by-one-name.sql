@@ -1,0 +1,12 @@
+-- A counter has one name: in the code, in this table, on Prometheus' page and in docs/counters.md.
+-- An event that was shed and is read back is replayed, as everywhere else.
+ALTER TABLE batch_counters
+    RENAME COLUMN seconds TO batch_seconds,
+    RENAME COLUMN taken_back TO replayed,
+    RENAME COLUMN lag TO lag_events,
+    RENAME COLUMN shed_waiting TO shed_waiting_events,
+    RENAME COLUMN shed_damaged TO shed_damaged_events,
+    MODIFY COLUMN events BIGINT UNSIGNED NOT NULL COMMENT 'events + replayed = enriched + unmatched + rejected + shed';
+
+ALTER TABLE shed_segment
+    RENAME COLUMN taken_by TO replayed_by;
