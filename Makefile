@@ -54,10 +54,11 @@ install:  ## install what is missing (the other targets do this by themselves)
 test: install  ## lint, then every test, on real services of their own
 	@$(MAKE) lint
 	@$(PYTHON) -m pytest $(ARGS)
-lint: install  ## ruff with all rules, and the strict type check
+lint: install  ## ruff with all rules, the strict type check, and who may import whom
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy .
+	@$(dir $(PYTHON))lint-imports --cache-dir .freshet/cache/import-linter
 bench: install  ## every benchmark; prints its tables
 	@for file in benchmarks/benchmark_*.py; do $(PYTHON) -m benchmarks.$$(basename $$file .py); done
 

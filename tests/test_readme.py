@@ -10,6 +10,7 @@ import pytest
 from foundation.settings import PREFIX, ROOT, Settings
 
 README = (ROOT / "README.md").read_text()
+ROOMS = ("foundation", "generator", "plugins", "services", "semistream/src/semistream")
 
 
 def test_make_alone_prints_every_target_by_section() -> None:
@@ -39,6 +40,18 @@ def test_the_readme_lists_every_dag() -> None:
     """Under the name that Airflow shows."""
     listed = set(re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE))
     assert listed == {file.stem for file in (ROOT / "dags").glob("*.py")}
+
+
+def test_each_room_of_the_code_is_in_the_table_of_what_to_change() -> None:
+    """A newcomer finds the folder, and the table forgets none."""
+    table = README.partition("## Where to change what")[2].partition("\n## ")[0]
+    rooms = [*(ROOT / "spark_apps").glob("*/__init__.py"), *(ROOT / name / "__init__.py" for name in ROOMS)]
+    assert {f"{room.parent.relative_to(ROOT)}/" for room in rooms} <= set(re.findall(r"`([\w/]+/)`", table))
+
+
+def test_the_readme_leads_on() -> None:
+    """To the index of the docs, to how to contribute, and to the licence."""
+    assert {"docs/README.md", "CONTRIBUTING.md", "LICENSE"} <= set(re.findall(r"\]\(([^)]+)\)", README))
 
 
 def test_each_variable_in_the_readme_is_a_setting() -> None:
