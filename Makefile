@@ -58,7 +58,7 @@ lint: install  ## ruff with all rules, the strict type check, and who may import
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy .
-	@$(dir $(PYTHON))lint-imports --cache-dir .freshet/cache/import-linter
+	@$(dir $(PYTHON))lint-imports --no-logo --cache-dir .freshet/cache/import-linter
 bench: install  ## every benchmark; prints its tables
 	@for file in benchmarks/benchmark_*.py; do $(PYTHON) -m benchmarks.$$(basename $$file .py); done
 
