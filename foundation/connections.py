@@ -1,4 +1,4 @@
-"""Connections to the warehouse, one account a job."""
+"""Connections to the warehouse: one account for each job."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 Account = Literal["root", "owner", "loader", "reader", "checker"]
 CONNECT_TIMEOUT_SECONDS = 5
-ANSWER_SECONDS = 5  # for small questions of who has a stop flag to look at
+ANSWER_SECONDS = 5  # longest wait for a small query, so that a server that hangs delays no stop
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True)
 class Login:
-    """Who connects where; the password never shows in a log."""
+    """Account and address of a connection; the password never shows in a log."""
 
     host: str
     port: int
@@ -34,7 +34,7 @@ class Login:
     database: str | None
 
     def without_database(self) -> Login:
-        """The same, for a server that may not have the schema yet."""
+        """Return the same login for a server that may not have the schema yet."""
         return replace(self, database=None)
 
 
@@ -46,10 +46,10 @@ def login(account: Account, chosen: Settings | None = None) -> Login:
 
 
 class BulkConnection(pymysql.connections.Connection):
-    """A connection that may also send COM_STMT_BULK_EXECUTE, which pymysql does not know of.
+    """A connection that can send COM_STMT_BULK_EXECUTE, which pymysql does not know.
 
-    A client says so to MariaDB in the last four bytes of the filler in its first packet, and shows that they mean
-    something by leaving a flag out that every client of MySQL sends ("Connecting" in MariaDB's manual).
+    A client announces MariaDB's own capabilities in the last four bytes of the filler in its first packet. It shows
+    that these bytes count by leaving out a flag that every MySQL client sends ("Connecting" in MariaDB's manual).
     """
 
     _FILLER, _FILLED = slice(9, 32), bytes(19) + struct.pack("<I", 1 << 2)
@@ -62,7 +62,7 @@ class BulkConnection(pymysql.connections.Connection):
         self._greets = False
 
     def write_packet(self, payload: bytes) -> None:
-        """Send a packet, the first ones with the filler filled."""
+        """Send a packet; fill the filler of the first ones."""
         if self._greets and payload[self._FILLER] == bytes(len(self._FILLED)):
             payload = payload[: self._FILLER.start] + self._FILLED + payload[self._FILLER.stop :]
         super().write_packet(payload)
@@ -70,12 +70,12 @@ class BulkConnection(pymysql.connections.Connection):
 
 @contextmanager
 def connect(who: Login, *, bulk: bool = False, answer_seconds: float | None = None) -> Iterator[Connection]:
-    """Open a connection, commit at the end of the block, roll back on an error, close in any case.
+    """Open a connection; commit at the end of the block, roll back on an error, close in any case.
 
     Args:
-        who: the account.
-        bulk: be ready to send rows by `spark_apps.warehouse.bulk_load`.
-        answer_seconds: how long to wait for an answer; by default as long as it takes.
+        who: account and address.
+        bulk: the connection can send rows by COM_STMT_BULK_EXECUTE.
+        answer_seconds: longest wait for an answer; by default there is no limit.
     """
     connection = (BulkConnection if bulk else pymysql.connect)(
         host=who.host,
@@ -83,10 +83,10 @@ def connect(who: Login, *, bulk: bool = False, answer_seconds: float | None = No
         user=who.user,
         password=who.password,
         database=who.database,
-        init_command="SET SESSION max_error_count = 65535" if bulk else None,  # as many warnings as it can keep
+        init_command="SET SESSION max_error_count = 65535" if bulk else None,  # the most warnings that a server keeps
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=answer_seconds,
-        ssl_disabled=who.host in LOOPBACK,  # nobody listens in between, and a handshake costs more than most tasks
+        ssl_disabled=who.host in LOOPBACK,  # nobody listens in between; TLS takes longer than most queries
     )
     try:
         yield connection

@@ -1,4 +1,4 @@
-"""Every setting of the system, read from FRESHET_* environment variables with types and clear errors.
+"""All settings, read from FRESHET_* environment variables, with types and clear errors.
 
 Secrets come from the environment too, or from `secrets.env` in the state folder. Only its owner can read that file;
 services/secrets_file.py makes it at the first start. A process needs only the secrets that it uses.
@@ -27,11 +27,11 @@ Port = Annotated[int, Field(ge=1024, le=65535)]
 
 
 class Settings(BaseSettings):
-    """Where everything is and what it may use."""
+    """The settings of one system."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore")
 
-    state: Path = Field(ROOT / ".freshet" / "run", description="folder of everything that the running system keeps")
+    state: Path = Field(ROOT / ".freshet" / "run", description="folder of the running system's data, logs and secrets")
     jars: Path = Field(ROOT / ".freshet" / "jars", description="folder of the jars that services/pom.xml pins")
 
     pipelines: Path = Field(ROOT / "pipelines", description="folder of the pipelines' files")
@@ -84,7 +84,7 @@ class Settings(BaseSettings):
         return StateFolders(self.state)
 
     def secret(self, name: str) -> str:
-        """Return a password or a key; one that this process was not given is an error that says how to get it."""
+        """Return a password or a key; raise SettingsError if this process does not have it."""
         value: str = getattr(self, name).get_secret_value()
         if not value:
             raise SettingsError(
@@ -98,13 +98,13 @@ SECRET_NAMES = tuple(name for name in Settings.model_fields if name.endswith(("_
 
 
 def state_folder() -> Path:
-    """The folder of the running system, known before any other setting is."""
+    """Return the folder of the running system, which is known before any other setting."""
     return Path(os.environ.get(PREFIX + "STATE") or Settings.model_fields["state"].default).resolve()
 
 
 @cache
 def settings() -> Settings:
-    """Read the settings once per process."""
+    """Return the settings, read once per process."""
     return read_settings()
 
 
@@ -122,7 +122,7 @@ def read_settings() -> Settings:
 
 
 def unusable(secrets_file: Path, error: Exception) -> SettingsError:
-    """Say why the secrets file cannot be read or written, and what to do."""
+    """Return the error for a secrets file that cannot be read or written."""
     return SettingsError(
         f"{PREFIX}STATE: {secrets_file} must be a text file that you can read and write, got: {error}",
         f"Restore it or move it away, or set {PREFIX}STATE to a folder of your own.",

@@ -1,1 +1,1 @@
-"""Programs that spark-submit runs, and what they ship to executors."""
+"""The programs that spark-submit runs, and their rooms."""

@@ -1,4 +1,4 @@
-"""Enriched rows as messages for the enriched topic: JSON, the event's key, and where the event came from."""
+"""Enriched rows as messages of the enriched topic: a key, JSON, and the event's position as headers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SPARK_SCHEMA = "key string, value string, headers array<struct<key: string, valu
 _PLAIN = r'^[^"\\\x00-\x1f]*$'
 
 
-def messages(source: int, key: Sequence[str], columns: Sequence[str], rows: pa.Table) -> pa.RecordBatch:
+def messages(incarnation: int, key: Sequence[str], columns: Sequence[str], rows: pa.Table) -> pa.RecordBatch:
     """Make a message of each row.
 
     Args:
-        source: the number of the topic's incarnation.
-        key: the columns that are the message's key, so that a partition sees its keys.
-        columns: the columns of the message.
-        rows: have those and kafka_partition, kafka_offset.
+        incarnation: the number of the topic's incarnation.
+        key: the columns of the message's key, so that all messages of a key are in one partition.
+        columns: the columns of the JSON.
+        rows: have those columns, kafka_partition and kafka_offset.
     """
     texts = [_json(rows[name].combine_chunks()) for name in columns]
     parts = [
@@ -42,19 +42,19 @@ def messages(source: int, key: Sequence[str], columns: Sequence[str], rows: pa.T
     value = compute.binary_join_element_wise("{", body, "}", "")
     keys = [rows[name].combine_chunks().cast(pa.string()) for name in key]
     joined = compute.binary_join_element_wise(*keys, ",") if len(keys) > 1 else keys[0]
-    return pa.RecordBatch.from_arrays([joined, value, _headers(source, rows)], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([joined, value, _headers(incarnation, rows)], schema=SCHEMA)
 
 
 def _json(column: pa.Array) -> pa.Array:
     """Write a column's values as JSON."""
     if arrow_types.is_timestamp(column.type):
         text = compute.binary_join_element_wise('"', compute.strftime(column, "%Y-%m-%dT%H:%M:%SZ"), '"', "")
-    elif arrow_types.is_floating(column.type):  # a division by zero is NULL in SQL, and infinite is no JSON
+    elif arrow_types.is_floating(column.type):  # a division by zero is NULL in SQL; JSON has no infinity
         text = compute.if_else(compute.is_finite(column), column.cast(pa.string()), None)
     elif arrow_types.is_integer(column.type) or arrow_types.is_decimal(column.type):
         text = column.cast(pa.string())
     else:
-        column = column.cast(pa.string())  # a date for one
+        column = column.cast(pa.string())  # for example a date
         if compute.all(compute.match_substring_regex(column, _PLAIN), min_count=0).as_py():
             text = compute.binary_join_element_wise('"', column, '"', "")
         else:
@@ -62,11 +62,11 @@ def _json(column: pa.Array) -> pa.Array:
     return text.fill_null("null")
 
 
-def _headers(source: int, rows: pa.Table) -> pa.Array:
-    """Say where each event came from, so that a consumer can tell a repeat."""
+def _headers(incarnation: int, rows: pa.Table) -> pa.Array:
+    """Return the position of each event, by which a consumer recognises a repeat."""
     count = rows.num_rows
     values = [
-        pa.repeat(str(source), count),
+        pa.repeat(str(incarnation), count),
         rows["kafka_partition"].combine_chunks().cast(pa.string()),
         rows["kafka_offset"].combine_chunks().cast(pa.string()),
     ]

@@ -97,8 +97,8 @@ class TaskJoin:
         found = pa.Table.from_batches(self._joined).combine_chunks()
         where = np.full(rows.num_rows, -1)
         where[found[PLACE].to_numpy()] = np.arange(found.num_rows)
-        landed = where >= 0
-        if not landed.all():
-            rows, where = rows.filter(pa.array(landed)), where[landed]
+        kept = where >= 0  # the others were shed
+        if not kept.all():
+            rows, where = rows.filter(pa.array(kept)), where[kept]
         found = found.drop_columns([*self.join.on, PLACE]).take(pa.array(where))
         return pa.table([*rows.columns, *found.columns], schema=pa.schema([*rows.schema, *found.schema]))

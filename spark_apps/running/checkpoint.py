@@ -1,4 +1,4 @@
-"""What Spark's checkpoint of a query says: how far the query came, and whether it ended what it had begun."""
+"""Spark's checkpoint of a query: how far the query has read, and whether a batch is open."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def check_logs(checkpoint: Path) -> None:
-    """Raise CheckpointError if what says which query this is, or that a batch is done, is damaged."""
+    """Raise CheckpointError if the query's metadata or its newest commit is damaged."""
     whole = f"Remove {checkpoint}: the topic is read again from its beginning, and no event lands twice."
     if (checkpoint / "metadata").exists():
         _check(checkpoint / "metadata", 0, whole)
     done = _newest(checkpoint / "commits")
     if done is not None:
-        _check(checkpoint / "commits" / str(done), 1, "Remove that file: its batch is done again, and changes nothing.")
+        _check(checkpoint / "commits" / str(done), 1, "Remove that file: its batch runs again and changes nothing.")
 
 
 def next_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
-    """Read where each partition's next batch begins: where the last one that was done ended."""
+    """Return where each partition's next batch begins: the end of the last batch that is done."""
     done = _newest(checkpoint / "commits")
     file = checkpoint / "sources" / "0" / "0" if done is None else checkpoint / "offsets" / str(done)
     if not file.exists():
@@ -32,7 +32,7 @@ def next_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
 
 
 def has_open_batch(checkpoint: Path, topic: str) -> bool:
-    """Tell whether a batch was planned that is not done."""
+    """Return whether a batch was planned and is not done."""
     planned = _newest(checkpoint / "offsets")
     if planned in (None, _newest(checkpoint / "commits")):
         return False
@@ -49,7 +49,7 @@ def _offsets(file: Path, topic: str, remedy: str) -> dict[int, int]:
 
 
 def _check(file: Path, line: int, remedy: str) -> None:
-    """Raise CheckpointError unless the line of that number, from 0 on, is JSON."""
+    """Raise CheckpointError unless the file's line of that number, from 0 on, is JSON."""
     try:
         json.loads(file.read_text().splitlines()[line])
     except (LookupError, OSError, ValueError) as error:
@@ -57,5 +57,5 @@ def _check(file: Path, line: int, remedy: str) -> None:
 
 
 def _newest(folder: Path) -> int | None:
-    """Find the number of the newest batch that a folder has a file of."""
+    """Return the number of the newest batch in a folder."""
     return max((int(file.name) for file in folder.glob("*") if file.name.isdecimal()), default=None)

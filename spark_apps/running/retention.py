@@ -1,4 +1,4 @@
-"""Events that a topic has lost before they were read, by its retention: a start that finds any is refused."""
+"""Events that the topic's retention removed before they were read: a start that finds any is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_nothing_lost(incarnation: TopicIncarnation, checkpoint: Path) -> None:
-    """Compare where a query would go on with what its topic still has, or raise LostEventsError."""
+    """Raise LostEventsError if the topic no longer has the events that the query reads next."""
     begins = next_offsets(checkpoint, incarnation.topic)
     earliest = incarnation.earliest(begins)
     lost = {part: earliest[part] - begins[part] for part in sorted(begins) if earliest[part] > begins[part]}
@@ -23,6 +23,6 @@ def check_nothing_lost(incarnation: TopicIncarnation, checkpoint: Path) -> None:
         total = sum(lost.values())
         raise LostEventsError(
             f"topic {incarnation.topic!r} has lost {total} events before they were read: {listed}",
-            "To go on from "
-            f"the oldest that it has, remove {checkpoint}; accounting then shows what is lost (docs/pipelines.md).",
+            f"To go on from the oldest that it has, remove {checkpoint}; accounting then shows what is lost "
+            "(docs/operating.md).",
         )

@@ -1,4 +1,4 @@
-"""The Spark session that every application of ours starts with."""
+"""The Spark session of our applications, and how they read Kafka."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ if TYPE_CHECKING:
     from foundation.settings import Settings
 
 RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
-ANSWER_MS = "10000"  # a query that is stopped waits for its last question to the broker: not for Kafka's whole minute
+ANSWER_MS = "10000"  # limits a pending broker call when a query stops; Kafka's default is a minute
 
 
 def create_session(name: str) -> SparkSession:
-    """Return a session for the master that spark-submit was given."""
+    """Return a session on the master that spark-submit names."""
     session = (
         SparkSession.builder.appName(name)
-        .config("spark.ui.enabled", "false")  # Spark's page asks nobody who they are
+        .config("spark.ui.enabled", "false")  # Spark's page has no login
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("WARN")
-    # It warns of each batch that takes longer than the trigger's interval, several times a second for good.
+    # It warns of each batch that takes longer than the trigger's interval: several times a second, for ever.
     log_from("ERROR", session.sparkContext, "ProcessingTimeExecutor")
     return session
 
 
 def log_from(level: str, context: SparkContext, who: str) -> None:
-    """Have one of the classes by which Spark runs a query log nothing below a level; OFF is above all."""
+    """Set the log level of one of the classes by which Spark runs a query; OFF silences it."""
     log4j = context._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # no other way
     log4j.core.config.Configurator.setLevel(f"{RUNTIME}.{who}", log4j.Level.toLevel(level))
 
 
 def kafka_options(chosen: Settings, topic: str) -> dict[str, str]:
-    """Return the options with which Spark reads a topic whole, and fails rather than skip what the broker lost.
+    """Return the options with which Spark reads a topic from its beginning, and fails if the broker lost events.
 
-    What a producer's transaction has aborted was never said.
+    Messages of aborted transactions are not read.
     """
     return {
         "kafka.bootstrap.servers": chosen.kafka_bootstrap,

@@ -1,4 +1,4 @@
-"""How many events of a topic nobody has read yet."""
+"""The lag: how many events of a topic no batch has read yet."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kafka import KafkaConsumer, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PATIENCE_MS = 3000  # who asks has a stop flag to look at
+PATIENCE_MS = 3000  # the caller also looks for a stop
 
 
 class Lag:
-    """Asks the broker where a topic ends; the connection stays from one question to the next."""
+    """Asks the broker where a topic ends, over a connection that stays open."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._bootstrap = bootstrap
@@ -22,7 +22,7 @@ class Lag:
         self._consumer: KafkaConsumer | None = None
 
     def behind(self, next_offsets: Mapping[int, int]) -> int:
-        """Count the events from each partition's next offset to its end; a partition without one is all unread.
+        """Count the events from each partition's next offset, or from its beginning, to its end.
 
         Raises:
             KafkaError: the broker does not answer.
@@ -34,7 +34,7 @@ class Lag:
             raise
 
     def close(self) -> None:
-        """Let the broker go."""
+        """Close the connection to the broker."""
         if self._consumer is not None:
             with closing(self._consumer):
                 self._consumer = None

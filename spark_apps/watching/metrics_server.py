@@ -1,4 +1,4 @@
-"""The endpoint that Prometheus scrapes, on this machine's own address; it asks everybody who they are."""
+"""The endpoint that Prometheus scrapes, on 127.0.0.1; every request needs the password."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 5
 
 @contextmanager
 def serve_metrics(chosen: Settings, page: Callable[[], str]) -> Iterator[None]:
-    """Serve the page while the block runs; what is in the way is one line, and the block runs without it."""
+    """Serve the page while the block runs. If that is impossible, print one line and run the block without it."""
     try:
         server = _listen(chosen, page)
     except (SettingsError, OSError) as obstacle:
@@ -50,10 +50,10 @@ def _listen(chosen: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
     expected = b"Basic " + base64.b64encode(login)
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = PATIENCE_SECONDS  # a connection that says nothing is closed
+        timeout = PATIENCE_SECONDS  # closes a connection that sends nothing
 
         def parse_request(self) -> bool:
-            """Let only those in who give the password, whatever they ask for."""
+            """Refuse every request without the password, whatever it asks for."""
             if not super().parse_request():
                 return False
             given = self.headers.get("Authorization", "").encode("utf-8", "replace")
@@ -66,7 +66,7 @@ def _listen(chosen: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
             return False
 
         def do_GET(self) -> None:  # the name that http.server looks for
-            """Answer with the page, whatever a question mark and more behind it ask for."""
+            """Answer with the page; the query string is ignored."""
             if urlsplit(self.path).path != PATH:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
@@ -84,7 +84,7 @@ def _listen(chosen: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
             return "freshet"
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # http.server's interface
-            """Say nothing: a scrape every few seconds is no news."""
+            """Log nothing: there is a scrape every few seconds."""
 
     server = ThreadingHTTPServer(("127.0.0.1", chosen.metrics_port), Handler)
     server.daemon_threads = True

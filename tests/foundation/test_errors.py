@@ -1,0 +1,40 @@
+"""One tree of errors: each says what is wrong and what to do, and its type says whether a retry can help."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import pytest
+
+from foundation import errors
+from foundation.errors import FreshetError, LastingError, PassingError
+
+KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_error_lasts_or_may_pass(kind: type[Exception]) -> None:
+    """There is no third kind, and no error is both."""
+    assert issubclass(kind, FreshetError)
+    assert kind is FreshetError or issubclass(kind, LastingError) != issubclass(kind, PassingError)
+    assert kind.__doc__
+
+
+@pytest.mark.parametrize("what", ["port 80 is taken", "port 80 is taken."])
+def test_an_error_is_one_line_with_what_to_do_next(what: str) -> None:
+    """However the first sentence ends."""
+    error = LastingError(what, "Choose another one.")
+    assert str(error) == "port 80 is taken. Choose another one."
+
+
+def test_an_error_without_a_remedy_cannot_be_made() -> None:
+    """Whoever raises one has to know what to do next."""
+    with pytest.raises(TypeError, match="remedy"):
+        LastingError("port 80 is taken")  # type: ignore[call-arg]
+
+
+def test_an_error_survives_the_way_between_processes() -> None:
+    """As exceptions of worker processes do."""
+    error = pickle.loads(pickle.dumps(PassingError("no broker answers", "Start it.")))  # noqa: S301  # our own
+    assert str(error) == "no broker answers. Start it."

@@ -1,0 +1,68 @@
+"""A task of ours fails with one line, and is retried only where a retry can help."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+import pytest
+from airflow.sdk.definitions.retry_policy import RetryAction
+
+from foundation.errors import FreshetError, LoadError, TopicError
+from plugins.one_line import RETRY_POLICY, LastingExit, PassingExit, one_line
+from plugins.operators.base import FreshetOperator
+from plugins.operators.spark import SparkApplicationOperator, exit_code
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+@pytest.mark.parametrize(
+    ("failure", "exit_", "action"),
+    [
+        (LoadError("table 'a': out of range", "Correct the column."), LastingExit, RetryAction.FAIL),
+        (TopicError("no broker answers", "Start it."), PassingExit, RetryAction.DEFAULT),
+        (pymysql.OperationalError(2003, "Can't connect"), PassingExit, RetryAction.DEFAULT),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit(
+    failure: Exception, exit_: type[SystemExit], action: RetryAction, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Airflow logs no traceback for SystemExit. What lasts is not retried, what may pass is, if the Dag says so."""
+    with pytest.raises(SystemExit) as caught, one_line():
+        raise failure
+    assert type(caught.value) is exit_
+    assert RETRY_POLICY.evaluate(caught.value, 1, 9).action is action
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.exc_info is None
+    said = str(failure) if isinstance(failure, FreshetError) else str(failure.args[-1])
+    assert said in record.getMessage()
+    assert "\n" not in record.getMessage()
+
+
+def test_a_mistake_of_our_own_keeps_its_traceback() -> None:
+    """It is for whoever mends it."""
+    with pytest.raises(ZeroDivisionError), one_line():
+        1 / 0  # noqa: B018
+
+
+def test_an_operator_fails_so_by_itself() -> None:
+    """Its author only raises."""
+
+    class Failing(FreshetOperator):
+        def work(self, context: Context) -> Any:  # noqa: ANN401, ARG002  # as operators have it
+            raise LoadError("table 'a': out of range", "Correct the column.")
+
+    operator = Failing(task_id="failing")
+    assert operator.retry_policy is RETRY_POLICY
+    with pytest.raises(LastingExit):
+        operator.execute({})
+
+
+def test_an_application_fails_without_its_command_line() -> None:
+    """Airflow's own message repeats it, with the end of the log."""
+    told = "Cannot execute: spark-submit --conf a. Error code is: 143.\nlast lines"
+    assert exit_code(RuntimeError(told)) == "exit code 143"  # type: ignore[arg-type]
+    assert SparkApplicationOperator(task_id="a", program="enrich_stream", pipeline="sales").retry_policy is RETRY_POLICY
