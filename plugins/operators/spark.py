@@ -88,10 +88,17 @@ class SparkApplicationOperator(SparkSubmitOperator):
         super().on_kill()
 
     def _get_hook(self) -> SparkSubmitHook:
-        """Return Spark's hook, which reads the environment of the application from here."""
+        """Return Spark's hook with the application's jars and environment; SparkSubmitOperator calls this."""
+        self.jars = ",".join(spark_launch.connector_jars(settings().jars))
+        hook = super()._get_hook()
+        hook._env_vars = self._environment()  # noqa: SLF001  # kept out of templates
+        return hook
+
+    def _environment(self) -> dict[str, str]:
+        """Return the variables that the application gets: what it uses, and an empty text for every other secret."""
         loader = WarehouseHook("loader").login()
         host, _, port = BrokerHook().bootstrap().rpartition(":")
-        addresses = {
+        used = {
             "KAFKA_HOST": host,
             "KAFKA_PORT": port,
             "MARIADB_HOST": loader.host,
@@ -101,13 +108,10 @@ class SparkApplicationOperator(SparkSubmitOperator):
         }
         if self._metered:
             metrics = BaseHook.get_connection("metrics_default")
-            addresses |= {"METRICS_PORT": str(metrics.port), "METRICS_PASSWORD": metrics.password or ""}
-        self.jars = ",".join(spark_launch.connector_jars(settings().jars))
-        hook = super()._get_hook()
-        given = {PREFIX + name: value for name, value in addresses.items()}
-        given |= {
+            used |= {"METRICS_PORT": str(metrics.port), "METRICS_PASSWORD": metrics.password or ""}
+        return {
+            **dict.fromkeys(secret_variables(), ""),
+            **{PREFIX + name: value for name, value in used.items()},
             ASKED_BY: str(os.getpid()),  # if this process is killed, the application sees that and stops
             IS_RETRY: "1" if self._is_retry else "",
         }
-        hook._env_vars = {**dict.fromkeys(secret_variables(), ""), **given}  # noqa: SLF001  # kept out of templates
-        return hook
