@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
+from semistream.durability import fsync_directory
 from semistream.load_shedder import LoadShedder
-from semistream.relation.page_file_writer import fsync_directory
 from semistream.shed_store import ShedStore
 
 if TYPE_CHECKING:

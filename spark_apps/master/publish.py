@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import compute
+from semistream.durability import fsync_directory
 from semistream.relation.page_file import PageFile
-from semistream.relation.page_file_writer import fsync_directory, write_page_file
+from semistream.relation.page_file_writer import write_page_file
 
 from foundation.connections import connect
 from foundation.errors import SnapshotError

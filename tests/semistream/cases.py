@@ -6,32 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from semistream.joins import (
-    CachedIndexNestedLoopJoin,
-    CHybridJoin,
-    CMeshJoin,
-    HybridJoin,
-    IndexNestedLoopJoin,
-    MeshJoin,
-    OptimisedXHybridJoin,
-    RMeshJoin,
-    SemiStreamJoin,
-    XHybridJoin,
-)
+from semistream.joins import BY_NAME
 
 from tests.naive import Multiset, equal_keys, nested_loop_join
 
-JOINS: list[type[SemiStreamJoin]] = [
-    CHybridJoin,
-    CMeshJoin,
-    CachedIndexNestedLoopJoin,
-    HybridJoin,
-    IndexNestedLoopJoin,
-    MeshJoin,
-    OptimisedXHybridJoin,
-    RMeshJoin,
-    XHybridJoin,
-]
+JOINS = list(BY_NAME.values())
 KEY_KINDS = ["int32", "int64", "string", "two columns"]
 DOMAIN = 90  # keys below it may be in the stream
 MASTER_ROWS = 60  # keys of R: a random choice of the domain

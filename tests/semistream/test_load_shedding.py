@@ -1,7 +1,6 @@
 """Under high load the dearest tuples go to disk, and every one of them comes back."""
 
 import errno
-import math
 import os
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,6 @@ from semistream.load_shedder import LoadShedder, UpfrontShedder
 from semistream.memory_split import Shares
 from semistream.page_choice import OldestFirst
 from semistream.relation import MemoryRelation
-from semistream.relation.base import Page
 from semistream.shed_store import ShedStore, rows_in
 
 from tests.naive import equal_keys, multiset, nested_loop_join
@@ -77,7 +75,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(
     )
     assert multiset(out) == expected
     assert len(shedder.store) == 0
-    assert shedder.to_load == 0
+    assert shedder.to_replay == 0
 
 
 def _flood(shedder: LoadShedder, size: int) -> CHybridJoin:
@@ -118,7 +116,7 @@ def test_upfront_shedding_takes_the_newest_of_the_buffer(tmp_path: Path) -> None
     shedder = UpfrontShedder(ShedStore(tmp_path, schema))
     join = _flood(shedder, 140)
     join._stream_phase()  # noqa: SLF001 - fills H_S as the first half of a step does
-    waiting, w = len(join.waiting), join.waiting.free
+    waiting, w = len(join.waiting), join.waiting.room
     surplus = len(join.stream_buffer) - 2 * w
     assert surplus > waiting // 16
     shedder.balance(w, join.waiting, join.stream_buffer)
@@ -163,23 +161,21 @@ def test_all_that_waits_can_be_shed_and_joined_by_another_process(tmp_path: Path
 
 
 @pytest.mark.parametrize("pages", [0, 3])
-def test_when_time_is_over_the_front_stage_goes_on_and_the_rest_is_shed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int
-) -> None:
-    """No page is read from then on, feeding and finishing go on as ever, and no file has more than a portion of H_S."""
+def test_when_time_is_over_the_front_stage_goes_on_and_the_rest_is_shed(tmp_path: Path, pages: int) -> None:
+    """After the deadline no page is read, `feed` and `finish` work as before, and a file has at most 1/16 of h_S."""
     stream = cases.stream("string", cases.master_numbers() * 4)
     relation = MemoryRelation(cases.master("string", cases.master_numbers()), ["id_a"], page_rows=4)
-    join = TimedCHybridJoin(relation, stream.schema, "a", MEMORY, how="left", shares=SHARES)
+    join = TimedCHybridJoin(
+        relation,
+        stream.schema,
+        "a",
+        MEMORY,
+        how="left",
+        shares=SHARES,
+        clock=lambda: relation.counters.pages_read,
+    )
     shedder = LoadShedder(ShedStore(tmp_path, stream.schema))
-    read_page = relation.read_page
-
-    def read_then_be_late(page: int) -> Page:
-        if relation.counters.pages_read + 1 == pages:
-            join.limit(-math.inf, shedder.shed_portion)
-        return read_page(page)
-
-    monkeypatch.setattr(relation, "read_page", read_then_be_late)
-    join.limit(math.inf if pages else -math.inf, shedder.shed_portion)
+    join.limit(pages, shedder.shed_portion)
     out = [row for batch in stream.to_batches(max_chunksize=7) for row in join.feed(batch)] + join.finish()
     assert relation.counters.pages_read == pages
     assert join.pending == 0
@@ -210,7 +206,7 @@ def test_a_file_stays_while_one_of_its_tuples_waits(tmp_path: Path) -> None:
     store.add(stream.to_batches()[0])
     shedder = LoadShedder(store)
     join = _join(shedder, stream.schema)
-    shedder.load(1, join.stream_buffer)
+    shedder.replay(1, join.stream_buffer)
     join.commit()
     assert len(store) == 1, "it is in the stream buffer"
     join._stream_phase()  # noqa: SLF001 - the first half of a step
@@ -280,7 +276,7 @@ def test_an_unreadable_file_is_an_error_each_time(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="must match its checksum"):
             join.finish()
     assert join.shedder is not None
-    assert join.shedder.to_load == len(stream)
+    assert join.shedder.to_replay == len(stream)
 
 
 def test_sheds_all_in_files_of_a_portion(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pymysql
 import pytest
-from semistream.joins import SemiStreamJoin
+from semistream.joins import CHybridJoin, SemiStreamJoin
 from semistream.relation.mariadb import MariaDbRelation
 
 from tests.naive import equal_keys, multiset, nested_loop_join
@@ -97,13 +97,17 @@ def test_opens_a_broken_connection_again(mariadb: Connect, connections: list[Any
 
 def test_says_that_the_server_is_away(mariadb: Connect, connections: list[Any]) -> None:
     """When no connection can be opened, again and again, the error is the driver's own."""
-    relation = _open(mariadb, connections)
+    away = False
+
+    def connect() -> Any:  # noqa: ANN401 - pymysql has no types of its own here
+        if away:
+            raise pymysql.OperationalError(2003, "no server")
+        connections.append(mariadb())
+        return connections[-1]
+
+    relation = MariaDbRelation(connect, "product", SCHEMA, "id_a", PAGE_ROWS)
     relation.close()
-
-    def away() -> None:
-        raise pymysql.OperationalError(2003, "no server")
-
-    relation._connect = away  # noqa: SLF001 - the server goes away
+    away = True
     for _ in range(2):
         with pytest.raises(pymysql.OperationalError, match="no server"):
             relation.read_page(0)
@@ -117,7 +121,7 @@ def test_sees_rows_that_came_after_it_was_opened(mariadb: Connect, connections: 
         other.commit()
     numbers = [-7, 5000, cases.master_numbers()[0]]
     stream = cases.stream("int64", numbers)
-    join = cases.JOINS[0](relation, stream.schema, "a", MEMORY, columns=["name"])
+    join = CHybridJoin(relation, stream.schema, "a", MEMORY, columns=["name"])
     out = [row for batch in stream.to_batches() for row in join.feed(batch)] + join.finish()
     table = pa.table({"id_a": numbers, "name": ["low", "high", cases.master("int64", numbers[2:])["name"][0].as_py()]})
     assert multiset(out) == nested_loop_join(stream, table, equal_keys(["a"], ["id_a"]), ["name"], outer=False)

@@ -1,4 +1,4 @@
-"""MESHJOIN joins many to many, by ranges and inequalities, and in the order of the stream (004 section 3.3)."""
+"""MESHJOIN joins many to many, by ranges and inequalities, and in stream order (MESHJOIN 2007, section 3.3)."""
 
 import operator
 from collections.abc import Callable
@@ -122,5 +122,5 @@ def test_more_ordered_results_than_fit_are_an_error() -> None:
     table = cases.master("int64", [1] * 500)
     stream = cases.stream("int64", [1] * 100)
     join = OrderedMeshJoin(MemoryRelation(table, ["id_a"]), stream.schema, "a", MEMORY)
-    with pytest.raises(MemoryError, match="give the join more memory, or take the output out of order"):
+    with pytest.raises(MemoryError, match="give the join more memory, or use MeshJoin"):
         _run(join, stream)

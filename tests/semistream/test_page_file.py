@@ -12,7 +12,6 @@ from semistream.relation import Counters, MemoryRelation, PageFile, Relation, wr
 from semistream.relation.key_index import MOST_ROWS
 from semistream.relation.page_file_format import Footer
 
-from semistream import keys
 from tests.naive import multiset
 from tests.semistream import cases
 
@@ -124,10 +123,12 @@ def test_a_key_of_many_rows_does_not_swell_the_index(tmp_path: Path, kind: str) 
 
 
 @pytest.mark.parametrize("rows", [MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1])
-def test_so_many_equal_fingerprints_count_as_repeated(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Different keys whose fingerprints are all equal are all found, or the relation does not pass for unique."""
-    monkeypatch.setattr(keys, "fingerprint", lambda columns: np.zeros(len(columns[0]), dtype=np.int64))
-    relation = MemoryRelation(cases.master("string", list(range(rows))), ["id_a"], page_rows=1)
+def test_so_many_equal_fingerprints_count_as_repeated(rows: int) -> None:
+    """Of different keys with equal fingerprints either all are in the index, or the relation is not unique."""
+    table = cases.master("string", list(range(rows)))
+    relation = MemoryRelation(
+        table, ["id_a"], page_rows=1, fingerprint=lambda columns: np.zeros(len(columns[0]), dtype=np.int64)
+    )
     assert relation.unique == (rows < MOST_ROWS)
     assert len(relation.candidates(0)) == min(rows, MOST_ROWS)
 
