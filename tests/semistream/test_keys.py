@@ -1,4 +1,4 @@
-"""Keys of all types match where their values are equal, and nowhere else."""
+"""Keys of all types match if and only if their values are equal."""
 
 from datetime import UTC, date, datetime, time
 from typing import Any
@@ -33,7 +33,7 @@ def test_integers_of_any_width_and_sign_match_by_value(
     columns: int,
     collide: bool,  # noqa: FBT001
 ) -> None:
-    """-1 is not 2^64 - 1, alone or as a part of a key, also where all fingerprints are equal."""
+    """-1 does not match 2^64 - 1, alone or in a key of two columns, even if all fingerprints are equal."""
     hashed: Fingerprint = (lambda values: np.zeros(len(values[0]), dtype=np.int64)) if collide else fingerprint
     names = ["a", "b"][:columns]
     stream = pa.table({**dict.fromkeys(names, of_stream), "n": range(5)})
@@ -57,7 +57,7 @@ def test_integers_of_any_width_and_sign_match_by_value(
     ids=lambda values: str(values.type),
 )
 def test_a_time_may_be_null(values: Any) -> None:  # noqa: ANN401 - an array
-    """Days and times match by value; a null comes out as unmatched."""
+    """Dates and times match by value; a null comes out as unmatched."""
     stream = pa.table({"a": values, "n": [0, 1]})
     master = pa.table({"id_a": values.drop_null(), "name": ["tea"]})
     join = CHybridJoin(MemoryRelation(master, ["id_a"]), stream.schema, "a", 100_000, how="left")

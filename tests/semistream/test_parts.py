@@ -1,4 +1,4 @@
-"""Hash table and queue of stream tuples behave as plain lists and dictionaries do."""
+"""Hash table and queue of stream tuples behave like plain lists and dictionaries."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def _row(number: int) -> dict[str, Any]:
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(actions=ACTIONS, room=st.integers(1, 30))
 def test_waiting_tuples_behave_as_an_ordered_dictionary(actions: list[Any], room: int) -> None:
-    """After any insertions, deletions and look-ups the same tuples wait, in the same order, with the same columns."""
+    """After any insertions, deletions and look-ups, the same tuples wait in the same order with the same columns."""
     waiting = WaitingTuples(SCHEMA, SLOTS, heap_blocks=3 * SLOTS)
     model: dict[int, int] = {}  # number to key, in order of arrival
     count = 0
