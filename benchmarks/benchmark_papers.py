@@ -30,7 +30,7 @@ STREAM = pa.schema(
         pa.field("number", pa.int64(), nullable=False),
         pa.field("quantity", pa.int32(), nullable=False),
     ]
-)  # 20 bytes a tuple
+)  # 20 bytes per tuple
 Ratio = tuple[str, float, str]
 
 

@@ -59,7 +59,7 @@ def test_begins_with_the_first_rows_of_r_when_asked_to(algorithm: type[SemiStrea
     join.preload()
     pages = join.relation.counters.pages_read
     assert pages == -(-slots // join.relation.page_rows)
-    join.preload()  # which is full already
+    join.preload()  # the cache is full already
     keys = np.random.default_rng(3).permutation(_rows_in_order()[:slots])
     joined = join.feed(pa.RecordBatch.from_arrays([pa.array(keys)], schema=STREAM))
     assert join.pending == 0

@@ -79,7 +79,7 @@ def test_every_module_says_what_is_public(name: str) -> None:
     public = set(module.__all__)
     assert public <= set(vars(module))
     own = {key for key, value in vars(module).items() if getattr(value, "__module__", None) == name}
-    assert {key for key in own if not key.startswith("_")} - public <= {"F"}  # a type variable
+    assert {key for key in own if not key.startswith("_")} <= public
 
 
 def test_the_version_is_the_one_of_the_installed_package() -> None:

@@ -168,7 +168,7 @@ def test_stores_that_share_a_directory_keep_out_of_each_others_way(
 
     def interrupted(descriptor: int) -> None:
         monkeypatch.setattr(os, "fsync", fsync)
-        ShedStore(tmp_path, SCHEMA)  # while the first one's file is not finished
+        ShedStore(tmp_path, SCHEMA)  # before the first store's file is finished
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", interrupted)

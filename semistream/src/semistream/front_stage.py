@@ -40,7 +40,7 @@ class FrontStage:
         self.known_absent = 0
         self._absent_keys = np.zeros(max(absent_slots, 1), dtype=np.int64)
         self._absent_used = np.zeros(max(absent_slots, 1), dtype=np.bool_)
-        # What a probe gives out: rows that hit, their slots, rows that match nothing, rows that miss.
+        # The output of a probe: rows that hit, their slots, rows that match nothing, rows that miss.
         self._probed = tuple(np.empty(chunk_rows, dtype=np.int64) for _ in range(4))
 
     @staticmethod

@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["Integer", "inlined", "kernel"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., Any])
 Integer = int | np.integer[Any]
 
 # A kernel works on the arrays it is given and makes none, so numba need not count references to them. Counting costs
@@ -17,11 +17,11 @@ Integer = int | np.integer[Any]
 _NO_REFERENCES: Any = {"_nrt": False}
 
 
-def kernel(function: F) -> F:
+def kernel(function: _F) -> _F:
     """Compile a function of numpy arrays; the machine code is cached beside the source file."""
-    return cast("F", numba.njit(cache=True, **_NO_REFERENCES)(function))
+    return cast("_F", numba.njit(cache=True, **_NO_REFERENCES)(function))
 
 
-def inlined(function: F) -> F:
+def inlined(function: _F) -> _F:
     """Compile a function into each kernel that calls it: a call would pass seven words for each array."""
-    return cast("F", numba.njit(cache=True, forceinline=True, **_NO_REFERENCES)(function))
+    return cast("_F", numba.njit(cache=True, forceinline=True, **_NO_REFERENCES)(function))

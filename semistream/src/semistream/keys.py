@@ -59,7 +59,7 @@ class KeyCodec:
         for kind in types:
             if not (is_integral(kind) or is_variable_width(kind)):
                 raise ValueError(
-                    f"key column type must be an integer, date, timestamp, string or binary, got {kind}: "
+                    f"key column type must be an integer, date, time, timestamp, string or binary, got {kind}: "
                     "cast the column first"
                 )
         self.kinds = [_family(kind) for kind in types]

@@ -38,7 +38,7 @@ class LoadShedder:
 
     def __init__(self, store: ShedStore, portion: int = 16) -> None:
         if portion < 1:
-            raise ValueError(f"portion must be at least 1, got {portion}: 16 sheds a sixteenth of h_S at a time")
+            raise ValueError(f"portion must be at least 1, got {portion}: use 16 to shed a sixteenth of h_S at a time")
         self.store = store
         self.shed = 0
         self._portion = portion

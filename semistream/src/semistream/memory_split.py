@@ -115,7 +115,7 @@ def split_memory(
     if memory < least:
         raise ValueError(
             f"memory must be at least {least} bytes for this join, relation and stream, got {memory}: "
-            "give it more, or build the relation with fewer rows a page"
+            "give it more, or build the relation with fewer rows per page"
         )
 
     def slots(share: float, size: int) -> int:

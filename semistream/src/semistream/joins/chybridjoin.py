@@ -40,7 +40,7 @@ class CHybridJoin(HybridJoin):
                 f"got {shedder.store.schema.names}: open it with the stream's schema"
             )
         self.shedder = shedder
-        self._read = 0  # stream tuples that the last iteration read
+        self._last_read = 0  # stream tuples that the last iteration read
 
     def step(self) -> list[Any]:
         """Do one iteration of the loop; load shedding comes first (line 3).
@@ -49,10 +49,10 @@ class CHybridJoin(HybridJoin):
         (CHYBRIDJOIN 2017, section 4.1), or as many as can wait.
         """
         if self.shedder is not None:
-            self.shedder.balance(max(self._read, self.waiting.room), self.waiting, self.stream_buffer)
+            self.shedder.balance(max(self._last_read, self.waiting.room), self.waiting, self.stream_buffer)
         before = len(self.stream_buffer)
         joined = super().step()
-        self._read = before - len(self.stream_buffer)
+        self._last_read = before - len(self.stream_buffer)
         return joined
 
     def finish(self) -> list[Any]:

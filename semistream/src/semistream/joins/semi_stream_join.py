@@ -66,7 +66,6 @@ class SemiStreamJoin(ABC):
         self.kept = stream if output == "rows" else pa.schema([] if self._exact else keys)
         confirming = [name for name in relation.key if name not in master.names and not relation.codec.exact]
         cached = pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
-        self.memory = memory
         self.shares = shares or Shares()
         self.split = split_memory(memory, self.shares, self._needs(master), relation, self.buffered, self.kept, cached)
         self.stream_buffer = StreamBuffer(self._encoder(), self.on, self.split.buffer_bytes, self.split.chunk_rows)
@@ -206,7 +205,7 @@ class SemiStreamJoin(ABC):
         self._output.unmatched(chunk, unmatched)
         self._wait(chunk, misses)
         self.stream_buffer.drop(read)
-        if read == 0 and not len(self.waiting):  # a replayed tuple that only a join with more memory can hold
+        if read == 0 and not len(self.waiting):  # a replayed tuple, shed by a join with more memory, is too large
             self._check_strings(chunk.rows)
         return read
 
@@ -245,7 +244,7 @@ class SemiStreamJoin(ABC):
         if self.unique_key and not self.relation.unique:
             raise ValueError(
                 f"the relation's key {list(self.relation.key)} must be unique for {type(self).__name__}, it is not: "
-                "use MeshJoin, or a unique key"
+                "use MeshJoin, or choose a unique key"
             )
         names = [n for n in self.relation.schema.names if n not in self.relation.key] if columns is None else columns
         unknown = [name for name in names if name not in self.relation.schema.names]

@@ -78,7 +78,7 @@ class Relation(ABC):
     def read_page(self, page: int) -> Page:
         """Read one page."""
         if not 0 <= page < self.pages:
-            raise ValueError(f"page must be between 0 and {self.pages - 1}, got {page}: see `pages`")
+            raise ValueError(f"page must be between 0 and {self.pages - 1}, got {page}: `pages` is the number of pages")
         read, nbytes = self._read(page)
         self.counters.pages_read += 1
         self.counters.bytes_read += nbytes
