@@ -67,7 +67,7 @@ class HybridJoin(SemiStreamJoin):
         return -1, -1
 
     def _output_absent(self, keys: np.ndarray) -> None:
-        """Output all tuples with those of the keys that the index does not know as unmatched."""
+        """Output as unmatched the tuples with those of the keys that the index does not know."""
         absent = keys[self.relation.locate(keys) < 0]
         self._remember_absent(absent)
         cursor = START

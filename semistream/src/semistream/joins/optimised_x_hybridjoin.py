@@ -2,8 +2,6 @@
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from semistream.joins.hybridjoin import HybridJoin
 from semistream.memory_split import Needs
 
@@ -22,9 +20,4 @@ class OptimisedXHybridJoin(HybridJoin):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
-        for number in range(self.relation.pages):
-            page = self.disk_buffer.read(number)
-            rows = np.arange(min(len(page.keys), self.split.cache_slots - self.front_stage.cache.count))
-            self.front_stage.admit(page, rows, np.ones(len(rows), dtype=np.int32))
-            if not self.front_stage.cache.has_room:
-                break
+        self.preload()

@@ -118,9 +118,9 @@ class SemiStreamJoin(ABC):
         for page in range(min(most, self.relation.pages)):
             if not cache.has_room:
                 return
-            in_memory = self.disk_buffer.read(page)
-            rows = np.arange(len(in_memory.keys))
-            self.front_stage.admit(in_memory, rows, np.ones(len(rows), dtype=np.int32))
+            first_rows = self.disk_buffer.read(page)
+            rows = np.arange(len(first_rows.keys))
+            self.front_stage.admit(first_rows, rows, np.ones(len(rows), dtype=np.int32))
 
     @property
     def pending(self) -> int:
