@@ -1,9 +1,9 @@
-"""How fast the joins are on this machine, beside an in-memory hash join of the same rows.
+"""How fast the joins are on this machine, compared with an in-memory hash join of the same rows.
 
-Run by `python -m benchmarks.benchmark_joins`. R has 2 million rows of 120 bytes in a page file, in the order of
-frequency, memory-mapped; the stream is Zipfian with exponent 1, its tuples have 20 bytes; joins have a tenth of R's
-size as memory and one core. Every contender joins the same tuples in turns, fresh ones in each turn; the figure is the
-median, the noise band the spread. Processor time is measured, so that neighbours on the machine disturb little.
+Run it with `python -m benchmarks.benchmark_joins`. R has 2 million rows of 120 bytes in a memory-mapped page file, in
+the order of frequency. The stream is Zipfian with exponent 1; its tuples have 20 bytes. A join has a tenth of R's size
+as memory, and one core. In each turn every contender joins the same new tuples. The figure is the median of the turns,
+the noise band their spread. Processor time is measured, so that other processes on the machine disturb little.
 """
 
 import os
@@ -27,7 +27,7 @@ ROWS = 2_000_000
 PAGE_ROWS = 32_000
 MEMORY = ROWS * ROW_BYTES // 10
 TUPLES = 2_000_000
-WARMING, TURNS = 4, 15  # the cache learns what is hot for some millions of tuples
+WARMING, TURNS = 4, 15  # the cache takes some millions of tuples to learn what is hot
 # More for the front stage than the papers' 15%: here the processor is the bottleneck, not the disk.
 SHARES = {"rows": Shares(front_stage=0.3), "pairs": Shares(front_stage=0.7)}
 
@@ -60,7 +60,7 @@ def rate(work: Callable[[], object]) -> float:
 
 
 def anonymous_memory() -> int:
-    """Ask the operating system how many bytes the process has for itself, mapped files left out."""
+    """Return the bytes of memory that the process has for itself, without mapped files."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.split("RssAnon:")[1].split()[0]) * 1024
 

@@ -1,12 +1,12 @@
-"""What master data in the order of its estimated access frequency is worth, before and after drift.
+"""What a join gains from master data in the order of estimated access frequency, before and after drift.
 
-Run by `python -m benchmarks.benchmark_master`: prints a table and draws docs/master-order.png. R has 500,000 rows of
-120 bytes in pages of 500; the stream is the generator's, Zipfian with exponent 1; the joins' memory is 2% of R. Drift
-is the worst there is: every rank gets another key. Each estimate comes from counting 500,000 events, merged as the
-refresh merges it, one half-life apart.
+Run it with `python -m benchmarks.benchmark_master`: it prints a table and draws docs/master-order.png. R has 500,000
+rows of 120 bytes in pages of 500. The stream is the generator's, Zipfian with exponent 1. A join's memory is 2% of R.
+The drift is the worst possible: every rank gets another key. Each estimate counts 500,000 events, and estimates are
+merged as the refresh merges them, one half-life apart.
 
-Pages read are exact and the same on every machine. The service rate is of tuples per second of processor time plus the
-seconds that the pages take on a modelled disk (an SSD); it varies by a tenth with the processor.
+Pages read are exact and the same on every machine. The service rate is tuples per second; its time is processor time
+plus the time that the pages take on a modelled SSD. It varies by a tenth with the processor.
 """
 
 import time
@@ -44,18 +44,18 @@ NOTHING = Estimate(0, 0.0, pa.table({"key": pa.array([], pa.int64()), "weight": 
 class Measured(NamedTuple):
     """What a join did."""
 
-    pages: float  # read, for each 1,000 tuples
+    pages: float  # read per 1,000 tuples
     rate: float  # tuples per second
 
 
 def events(interval: int, seed: int) -> np.ndarray:
-    """The keys of a stretch of the stream, before (interval 0) or after the drift (1)."""
+    """Draw the keys of events before (interval 0) or after the drift (interval 1)."""
     ranks = draw_ranks(replace(STREAM, seed=seed), TUPLES)
     return keys_of_ranks(STREAM, ranks, interval)
 
 
 def count(keys: np.ndarray, until: int) -> Estimate:
-    """What counting an interval gives: the heaviest keys."""
+    """Count keys, and keep the most frequent ones as an estimate."""
     found, counts = np.unique(keys, return_counts=True)
     heaviest = np.argsort(-counts, kind="stable")[:KEEP]
     weights = pa.table({"key": found[heaviest], "weight": counts[heaviest].astype(np.float64)})
@@ -63,25 +63,25 @@ def count(keys: np.ndarray, until: int) -> Estimate:
 
 
 def ranked(estimate: Estimate) -> np.ndarray:
-    """All keys: those of the estimate in its order, then the others in their own, as the ranking does it."""
+    """Order all keys as the ranking does: those of the estimate first, the others by key."""
     known = estimate.weights["key"].to_numpy()
     return np.concatenate([known, np.setdiff1d(np.arange(1, ROWS + 1), known)])
 
 
 def relation(order: np.ndarray) -> MemoryRelation:
-    """R in an order."""
+    """Build R with its keys in an order."""
     columns = {f"column_{i}": order for i in range(ROW_BYTES // 8 - 1)}
     return MemoryRelation(pa.table({"key": order, **columns}), ["key"], PAGE_ROWS)
 
 
 def batches(keys: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """The stream as a join takes it."""
+    """Cut the stream into batches."""
     for first in range(0, len(keys), BATCH):
         yield pa.RecordBatch.from_arrays([pa.array(keys[first : first + BATCH])], schema=SCHEMA)
 
 
 def measure(kind: type[SemiStreamJoin], order: np.ndarray, interval: int) -> Measured:
-    """Join one stretch of the stream to warm up and compile, and another under the clock."""
+    """Join events to compile and to fill the cache, then measure the join of others."""
     master = relation(order)
     join = kind(master, SCHEMA, "key", MEMORY, columns=["column_0"], output="pairs")
     for batch in batches(events(interval, seed=21)):
@@ -98,7 +98,7 @@ def measure(kind: type[SemiStreamJoin], order: np.ndarray, interval: int) -> Mea
 
 
 def orders() -> dict[str, tuple[np.ndarray, int]]:
-    """Every order of R with the stretch of the stream that meets it."""
+    """Return every order of R with the interval whose events are joined with it."""
     ranks = np.arange(1, ROWS + 1)
     first = merge(NOTHING, count(events(0, seed=31), until=1), HALF_LIFE, KEEP)
     second = merge(first, count(events(1, seed=32), until=2), HALF_LIFE, KEEP)
@@ -120,7 +120,7 @@ def draw(measured: dict[str, list[Measured]]) -> None:
     figure, sides = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     places = np.arange(len(measured))
     for side, field, title in zip(
-        sides, Measured._fields, ("pages read for 1,000 tuples", "tuples per second"), strict=True
+        sides, Measured._fields, ("pages read per 1,000 tuples", "tuples per second"), strict=True
     ):
         for i, kind in enumerate(JOINS):
             heights = [getattr(each[i], field) for each in measured.values()]

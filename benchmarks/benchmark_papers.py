@@ -1,8 +1,8 @@
-"""The papers' headline ratios, on the clock of a modelled machine of their years.
+"""The papers' main ratios, on the clock of a modelled machine of their years.
 
-Run by `python -m benchmarks.benchmark_papers`. The clock is computed from exact counts, so that every machine prints
-the same figures: pages, bytes and seeks of a 7200 rpm disk, and for the processor the two costs of the papers' cost
-models that the algorithms differ in: looking a tuple of R up in H_S, and handling a stream tuple.
+Run it with `python -m benchmarks.benchmark_papers`. The clock is computed from exact counts, so every machine prints
+the same figures. It counts pages, bytes and seeks of a 7200 rpm disk. For the processor it counts the two costs of the
+papers' cost models in which the algorithms differ: looking a tuple of R up in H_S, and handling a stream tuple.
 """
 
 import tempfile
@@ -12,18 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from semistream.joins import (
-    CachedIndexNestedLoopJoin,
-    CHybridJoin,
-    CMeshJoin,
-    HybridJoin,
-    IndexNestedLoopJoin,
-    MeshJoin,
-    OptimisedXHybridJoin,
-    RMeshJoin,
-    SemiStreamJoin,
-    XHybridJoin,
-)
+from semistream.joins import BY_NAME, CHybridJoin, IndexNestedLoopJoin, SemiStreamJoin
 from semistream.load_shedder import LOOKUP_POSITION, LoadShedder, UpfrontShedder
 from semistream.memory_split import Shares
 from semistream.modelled_disk import DISK_7200_RPM
@@ -41,7 +30,7 @@ STREAM = pa.schema(
         pa.field("number", pa.int64(), nullable=False),
         pa.field("quantity", pa.int32(), nullable=False),
     ]
-)  # 20 bytes a tuple
+)  # 20 bytes per tuple
 Ratio = tuple[str, float, str]
 
 
@@ -51,11 +40,11 @@ class Setting:
 
     Attributes:
         rows: tuples of R, 120 bytes each.
-        tuples: stream tuples before the measurement, and as many in it.
-        page_rows: rows of a disk partition, in the experiments of 003.
-        large_page_rows: rows of a disk partition, in those of 000, 001 and 002.
-        block_rows: rows of a 4 KB block, what INLJ reads.
-        lone_tuples: stream tuples for INLJ, before the measurement and in it.
+        tuples: stream tuples before the measurement, and as many during it.
+        page_rows: rows of a disk partition in the experiments of CHYBRIDJOIN 2017.
+        large_page_rows: rows of a disk partition in the experiments of the other papers.
+        block_rows: rows of a 4 KB block, which INLJ reads.
+        lone_tuples: stream tuples for INLJ, before the measurement and during it.
     """
 
     rows: int = 2_000_000
@@ -67,7 +56,7 @@ class Setting:
 
 
 def relation(setting: Setting, page_rows: int, *, by_frequency: bool) -> MemoryRelation:
-    """Build R, whose key 0 is the most frequent: in the order of frequency (000, 001, 002) or in none (003)."""
+    """Build R in the order of frequency, key 0 first, or in no order as in CHYBRIDJOIN 2017."""
     keys = np.arange(setting.rows)
     if not by_frequency:
         keys = np.random.default_rng(5).permutation(setting.rows)
@@ -76,7 +65,7 @@ def relation(setting: Setting, page_rows: int, *, by_frequency: bool) -> MemoryR
 
 
 def stream(setting: Setting, skew: float, tuples: int, seed: int) -> Iterator[pa.RecordBatch]:
-    """Draw keys from the Zipfian distribution with exponent 0 or 1, inverting the integral of 1/x (000's appendix)."""
+    """Draw keys with Zipf exponent 0 or 1, by inverting the integral of 1/x (HYBRIDJOIN 2011, appendix)."""
     rng = np.random.default_rng(seed)
     for start in range(0, tuples, BATCH):
         size = min(BATCH, tuples - start)
@@ -95,14 +84,15 @@ def seconds(join: SemiStreamJoin) -> float:
 
 
 def service_rate(  # noqa: PLR0913, PLR0917 - an experiment's parameters
-    algorithm: type[SemiStreamJoin],
+    name: str,
     r: MemoryRelation,
     setting: Setting,
     share: float,
     skew: float = 1.0,
     shares: Shares | None = None,
 ) -> float:
-    """Measure the stream tuples joined per modelled second with a share of R's size as memory, after a warm-up."""
+    """Return the stream tuples that a join joins per modelled second, with a share of R's size as memory."""
+    algorithm = BY_NAME[name]
     join = algorithm(r, STREAM, "key", int(setting.rows * ROW_BYTES * share), shares=shares)
     tuples = setting.lone_tuples if issubclass(algorithm, IndexNestedLoopJoin) else setting.tuples
     for batch in stream(setting, skew, tuples, seed=1):
@@ -116,7 +106,7 @@ def service_rate(  # noqa: PLR0913, PLR0917 - an experiment's parameters
 def shedding_rate(
     r: MemoryRelation, setting: Setting, shedder: type[LoadShedder], position: float, load: float
 ) -> float:
-    """Measure the service rate of CHYBRIDJOIN while `load` stream tuples arrive per modelled second."""
+    """Return the service rate of CHYBRIDJOIN while `load` stream tuples arrive per modelled second."""
     with tempfile.TemporaryDirectory() as directory:
         join = CHybridJoin(
             r,
@@ -135,7 +125,7 @@ def shedding_rate(
 
 
 def _overload(join: CHybridJoin, setting: Setting, load: float, seed: int) -> int:
-    """Let tuples arrive at a rate until enough of them have; what the stream buffer cannot take stays in the source."""
+    """Let all tuples of a setting arrive at a rate; those that the stream buffer has no room for stay in the source."""
     joined, arrived, idle = 0, 0, 0.0
     start = seconds(join)
     for batch in stream(setting, 1.0, setting.tuples, seed):
@@ -150,38 +140,42 @@ def _overload(join: CHybridJoin, setting: Setting, load: float, seed: int) -> in
 
 
 def caching(setting: Setting) -> list[Ratio]:
-    """Compare joins with and without the front stage: R in no order, memory 10% of R, e = 1 (003 section 5.2)."""
+    """Compare joins with and without the front stage: R in no order, memory 10% of R, e = 1.
+
+    CHYBRIDJOIN 2017, section 5.2.
+    """
     r = relation(setting, setting.page_rows, by_frequency=False)
     blocks = relation(setting, setting.block_rows, by_frequency=False)
 
-    def gain(cached: type[SemiStreamJoin], plain: type[SemiStreamJoin], of: MemoryRelation) -> float:
+    def gain(cached: str, plain: str, of: MemoryRelation) -> float:
         return service_rate(cached, of, setting, 0.1) / service_rate(plain, of, setting, 0.1)
 
     return [
-        ("CHYBRIDJOIN / HYBRIDJOIN", gain(CHybridJoin, HybridJoin, r), "2.8"),
-        ("CMESHJOIN / MESHJOIN", gain(CMeshJoin, MeshJoin, r), "6.5"),
-        ("CINLJ / INLJ", gain(CachedIndexNestedLoopJoin, IndexNestedLoopJoin, blocks), "2.5"),
+        ("CHYBRIDJOIN / HYBRIDJOIN", gain("chybridjoin", "hybridjoin", r), "2.8"),
+        ("CMESHJOIN / MESHJOIN", gain("cmeshjoin", "meshjoin", r), "6.5"),
+        ("CINLJ / INLJ", gain("cinlj", "inlj", blocks), "2.5"),
     ]
 
 
 def little_memory(setting: Setting) -> list[Ratio]:
-    """Compare MESHJOIN with and without the front stage, memory 1% of R (003 section 5.2), where a tuple takes long."""
+    """Compare MESHJOIN with and without the front stage, memory 1% of R (CHYBRIDJOIN 2017, section 5.2)."""
     r = relation(setting, setting.page_rows, by_frequency=False)
-    fewer = replace(setting, tuples=setting.tuples // 10)
-    ratio = service_rate(CMeshJoin, r, fewer, 0.01) / service_rate(MeshJoin, r, fewer, 0.01)
+    fewer = replace(setting, tuples=setting.tuples // 10)  # each takes long
+    ratio = service_rate("cmeshjoin", r, fewer, 0.01) / service_rate("meshjoin", r, fewer, 0.01)
     return [("CMESHJOIN / MESHJOIN, memory 1% of R", ratio, "4")]
 
 
 def shedding(setting: Setting) -> list[Ratio]:
-    """Compare ways to shed while three times as many tuples arrive as CHYBRIDJOIN can join (003 section 5.3).
+    """Compare ways to shed while three times as many tuples arrive as CHYBRIDJOIN can join.
 
-    Under shedding the rate varies from page to page: four times as many tuples are measured as elsewhere.
+    CHYBRIDJOIN 2017, section 5.3. The rate varies from page to page while tuples are shed, so this measures four times
+    as many tuples as the other experiments.
     """
     longer = replace(setting, tuples=4 * setting.tuples)
     ratios: list[Ratio] = []
     for order in ("no order", "order of frequency"):
         r = relation(setting, setting.page_rows, by_frequency=order == "order of frequency")
-        load = 3 * service_rate(CHybridJoin, r, setting, 0.1)
+        load = 3 * service_rate("chybridjoin", r, setting, 0.1)
         tuned, untuned = (shedding_rate(r, longer, LoadShedder, position, load) for position in (LOOKUP_POSITION, 0.0))
         if not ratios:
             upfront = shedding_rate(r, longer, UpfrontShedder, 0.0, load)
@@ -191,12 +185,12 @@ def shedding(setting: Setting) -> list[Ratio]:
 
 
 def family(setting: Setting) -> list[Ratio]:
-    """Compare the family of HYBRIDJOIN: R in the order of frequency, memory 50 MB for 240 MB (000, 001, 002)."""
+    """Compare MESHJOIN, HYBRIDJOIN and its successors: R in the order of frequency, memory 50 MB for 240 MB."""
     r = relation(setting, setting.large_page_rows, by_frequency=True)
-    algorithms: list[type[SemiStreamJoin]] = [MeshJoin, RMeshJoin, HybridJoin, XHybridJoin, OptimisedXHybridJoin]
-    mesh, r_mesh, hybrid, x, optimised = [service_rate(a, r, setting, 50 / 240) for a in algorithms]
-    equal_parts = service_rate(XHybridJoin, r, setting, 50 / 240, shares=Shares(front_stage=0.0))  # one page each
-    uniform = [service_rate(a, r, setting, 50 / 240, skew=0.0) for a in (MeshJoin, HybridJoin)]
+    names = ("meshjoin", "r_meshjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin")
+    mesh, r_mesh, hybrid, x, optimised = [service_rate(name, r, setting, 50 / 240) for name in names]
+    equal_parts = service_rate("x_hybridjoin", r, setting, 50 / 240, shares=Shares(front_stage=0.0))  # one page each
+    uniform = [service_rate(name, r, setting, 50 / 240, skew=0.0) for name in ("meshjoin", "hybridjoin")]
     return [
         ("R-MESHJOIN / MESHJOIN", r_mesh / mesh, "slightly above 1"),
         ("HYBRIDJOIN / MESHJOIN, e = 1", hybrid / mesh, "above 1"),
@@ -208,11 +202,11 @@ def family(setting: Setting) -> list[Ratio]:
 
 
 def few_waiting(setting: Setting) -> list[Ratio]:
-    """Compare HYBRIDJOIN with MESHJOIN where about four tuples wait for a page that is found slower than it is read."""
+    """Compare HYBRIDJOIN with MESHJOIN when about four tuples wait per page and a seek takes longer than a transfer."""
     r = relation(setting, setting.page_rows, by_frequency=True)
 
     def ratio(skew: float) -> float:
-        mesh, hybrid = (service_rate(a, r, setting, 0.0066, skew) for a in (MeshJoin, HybridJoin))
+        mesh, hybrid = (service_rate(name, r, setting, 0.0066, skew) for name in ("meshjoin", "hybridjoin"))
         return hybrid / mesh
 
     return [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from pyarrow import compute
-from semistream.relation.base import Counters
+from semistream.relation import Counters
 from semistream.warm_up import warm_up
 
 from spark_apps import enrich_stream

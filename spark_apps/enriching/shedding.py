@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
-from semistream.relation.page_file_writer import fsync_directory
+from semistream.durability import fsync_directory
 
 from semistream import LoadShedder, ShedStore
 

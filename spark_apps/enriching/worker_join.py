@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import semistream
 from foundation.errors import SnapshotError
-from semistream import PageFile
+from semistream import PageFile, joins
 from spark_apps.enriching.task_join import joined_part
 from spark_apps.events.reader import EventReader
 
@@ -23,21 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from semistream import Relation, SemiStreamJoin
-    from spark_apps.pipeline.definition import JoinName, Pipeline
+    from spark_apps.pipeline.definition import Pipeline
 
-# Every join of the library but the one whose condition is no equality: a pipeline's file names a key.
-JOINS: dict[JoinName, type[SemiStreamJoin]] = {
-    "chybridjoin": semistream.TimedCHybridJoin,
-    "hybridjoin": semistream.HybridJoin,
-    "x_hybridjoin": semistream.XHybridJoin,
-    "optimised_x_hybridjoin": semistream.OptimisedXHybridJoin,
-    "cmeshjoin": semistream.CMeshJoin,
-    "meshjoin": semistream.MeshJoin,
-    "r_meshjoin": semistream.RMeshJoin,
-    "ordered_meshjoin": semistream.OrderedMeshJoin,
-    "cinlj": semistream.CachedIndexNestedLoopJoin,
-    "inlj": semistream.IndexNestedLoopJoin,
-}
+# By the names that a pipeline's file gives them. The default join may also end at a deadline.
+JOINS: dict[str, type[SemiStreamJoin]] = {**joins.BY_NAME, "chybridjoin": semistream.TimedCHybridJoin}
 _MEGABYTE = 1024 * 1024
 
 

@@ -9,7 +9,7 @@ would read the same (a property test).
 from __future__ import annotations
 
 import numpy as np
-from semistream.kernel import inlined, kernel
+from semistream.kernels import inlined, kernel
 
 from spark_apps.events.values import CONTINUES, DOT, MINUS, NINE, PLUS, QUOTE, ZERO, is_exponent, take_value
 from spark_apps.events.words import WIDTH, first, leading, not_digits, not_plain, word_at

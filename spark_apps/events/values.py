@@ -6,7 +6,7 @@ The scanner (event_scanner.py) finds where a value is; here it is read, or left 
 from __future__ import annotations
 
 import numpy as np
-from semistream.kernel import inlined, kernel
+from semistream.kernels import inlined, kernel
 
 from spark_apps.events.words import WIDTH, decimal, each, is_hex, leading, not_digits, word_at
 from spark_apps.pipeline.fields import (

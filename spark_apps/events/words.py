@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
-from semistream.kernel import Integer, inlined
+from semistream.kernels import Integer, inlined
 
 if TYPE_CHECKING:
     from collections.abc import Callable

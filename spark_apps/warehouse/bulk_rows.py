@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as arrow_types
 from pymysql.constants import FIELD_TYPE
-from semistream.kernel import Integer, kernel
+from semistream.kernels import Integer, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

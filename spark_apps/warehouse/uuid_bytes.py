@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from semistream.kernel import kernel
+from semistream.kernels import kernel
 
 _BYTES = 16
 _DIGITS_END, _DASH, _LETTERS = ord("9"), ord("-"), ord("a") - 10

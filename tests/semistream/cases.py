@@ -1,4 +1,4 @@
-"""Relations, streams and joins that the tests of this folder share."""
+"""Relations, streams and joins for the tests of this folder."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -6,32 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from semistream.joins import (
-    CachedIndexNestedLoopJoin,
-    CHybridJoin,
-    CMeshJoin,
-    HybridJoin,
-    IndexNestedLoopJoin,
-    MeshJoin,
-    OptimisedXHybridJoin,
-    RMeshJoin,
-    SemiStreamJoin,
-    XHybridJoin,
-)
+from semistream.joins import BY_NAME
 
 from tests.naive import Multiset, equal_keys, nested_loop_join
 
-JOINS: list[type[SemiStreamJoin]] = [
-    CHybridJoin,
-    CMeshJoin,
-    CachedIndexNestedLoopJoin,
-    HybridJoin,
-    IndexNestedLoopJoin,
-    MeshJoin,
-    OptimisedXHybridJoin,
-    RMeshJoin,
-    XHybridJoin,
-]
+JOINS = list(BY_NAME.values())
 KEY_KINDS = ["int32", "int64", "string", "two columns"]
 DOMAIN = 90  # keys below it may be in the stream
 MASTER_ROWS = 60  # keys of R: a random choice of the domain
@@ -39,7 +18,7 @@ MEMORY = 16_000
 
 
 def key_columns(kind: str, numbers: Sequence[int | None]) -> dict[str, pa.Array]:
-    """Write key numbers as columns of some kind; None as a null key."""
+    """Make key columns of some kind from numbers; None becomes a null key."""
     if kind == "two columns":
         return {
             "a": pa.array([None if n is None else n // 7 for n in numbers], pa.int32()),
@@ -51,7 +30,7 @@ def key_columns(kind: str, numbers: Sequence[int | None]) -> dict[str, pa.Array]
 
 
 def master(kind: str, numbers: Sequence[int]) -> pa.Table:
-    """Build R with columns of fixed and of variable width, some null; key columns are id_a, id_b."""
+    """Build R with columns of fixed and of variable width, some of them null; key columns are id_a, id_b."""
     keys = {f"id_{name}": column for name, column in key_columns(kind, numbers).items()}
     names = [None if n % 11 == 0 else "name " * (n % 13) + str(n) for n in numbers]
     prices = [None if n % 5 == 0 else n * 0.5 for n in numbers]
@@ -100,7 +79,7 @@ SHAPES: dict[str, Callable[[np.random.Generator], list[Any]]] = {
 
 @functools.cache
 def expected(kind: str, shape: str, seed: int, how: str) -> Multiset:
-    """Ask the oracle once for all algorithms."""
+    """Return the oracle's rows; they are the same for all joins."""
     table, tuples = master(kind, master_numbers()), stream(kind, SHAPES[shape](np.random.default_rng(seed)))
     key = [name for name in table.column_names if name.startswith("id_")]
     on = [name.removeprefix("id_") for name in key]

@@ -1,4 +1,4 @@
-"""A MariaDB server of the tests' own: its data and its socket in a temporary folder, no network."""
+"""A MariaDB server for these tests: data and socket are in a temporary folder, there is no network."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ Connect = Callable[[], Any]
 
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]:
-    """Start the server; gives a function that opens a connection to its database `test`."""
+    """Start the server; return a function that opens a connection to its database `test`."""
     home = tmp_path_factory.mktemp("mariadb")
     home.chmod(0o700)
     data, socket = home / "data", home / "s"

@@ -1,4 +1,4 @@
-"""The front stage holds what is frequent now, and remembers within bounds what does not exist."""
+"""The front stage holds what is frequent now, and remembers a bounded number of absent keys."""
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +15,12 @@ STREAM = pa.schema([pa.field("key", pa.int64())])
 
 
 def _rows_in_order() -> np.ndarray:
-    """Give the keys of R, page after page."""
+    """Return the keys of R, page after page."""
     return np.random.default_rng(1).permutation(ROWS)
 
 
 def _join(algorithm: type[SemiStreamJoin]) -> SemiStreamJoin:
-    """Make a join whose front stage holds a few more tuples than are hot."""
+    """Make a join whose front stage holds a few more tuples than there are hot keys."""
     keys = _rows_in_order()
     relation = MemoryRelation(pa.table({"id": keys, "value": keys}), ["id"], page_rows=40)
     join = algorithm(relation, STREAM, "key", 50_000, shares=Shares(front_stage=0.16))
@@ -29,7 +29,7 @@ def _join(algorithm: type[SemiStreamJoin]) -> SemiStreamJoin:
 
 
 def _hit_rate(join: SemiStreamJoin, hot: np.ndarray, tuples: int, rng: np.random.Generator) -> float:
-    """Feed tuples, four of five with a hot key, and tell how many the cache has matched."""
+    """Feed tuples, four of five with a hot key, and return the share that the cache matches."""
     before = join.front_stage.hits
     for _ in range(tuples // 500):
         keys = np.where(rng.random(500) < 0.8, rng.choice(hot, 500), rng.integers(0, ROWS, 500))
@@ -39,7 +39,7 @@ def _hit_rate(join: SemiStreamJoin, hot: np.ndarray, tuples: int, rng: np.random
 
 @pytest.mark.parametrize("algorithm", [CHybridJoin, CMeshJoin])
 def test_follows_a_hot_set_that_is_replaced(algorithm: type[SemiStreamJoin]) -> None:
-    """When the hot keys change, the hit rate falls, and is back within `RECOVERY` tuples."""
+    """When the hot keys change, the hit rate falls and recovers within `RECOVERY` tuples."""
     rng = np.random.default_rng(2)
     join = _join(algorithm)
     first, second = np.arange(HOT), np.arange(1000, 1000 + HOT)
@@ -53,13 +53,13 @@ def test_follows_a_hot_set_that_is_replaced(algorithm: type[SemiStreamJoin]) -> 
 
 @pytest.mark.parametrize("algorithm", [CHybridJoin, CMeshJoin])
 def test_begins_with_the_first_rows_of_r_when_asked_to(algorithm: type[SemiStreamJoin]) -> None:
-    """They are matched at once, and no more pages are read than the cache has room for."""
+    """The cache matches them at once, and `preload` reads only the pages that the cache has room for."""
     join = _join(algorithm)
     slots = join.split.cache_slots
     join.preload()
     pages = join.relation.counters.pages_read
     assert pages == -(-slots // join.relation.page_rows)
-    join.preload()  # which is full already
+    join.preload()  # the cache is full already
     keys = np.random.default_rng(3).permutation(_rows_in_order()[:slots])
     joined = join.feed(pa.RecordBatch.from_arrays([pa.array(keys)], schema=STREAM))
     assert join.pending == 0
@@ -68,7 +68,7 @@ def test_begins_with_the_first_rows_of_r_when_asked_to(algorithm: type[SemiStrea
 
 
 def test_follows_the_stream_although_it_began_with_rows_that_nobody_asks_for() -> None:
-    """As when R is in no order: what was preloaded is overwritten."""
+    """Preloaded rows that the stream never asks for are overwritten."""
     rng = np.random.default_rng(2)
     join = _join(CHybridJoin)
     join.preload()
@@ -77,7 +77,7 @@ def test_follows_the_stream_although_it_began_with_rows_that_nobody_asks_for() -
 
 
 def test_the_threshold_falls_while_the_cache_has_room() -> None:
-    """A cache that is not full lets less and less frequent tuples in."""
+    """A cache that is not full admits less and less frequent tuples."""
     recorder = FrequencyRecorder(64)
     recorder.threshold = 5
     for expected in (4, 3, 2, 1, 1):
@@ -86,7 +86,7 @@ def test_the_threshold_falls_while_the_cache_has_room() -> None:
 
 
 def test_the_threshold_rises_under_churn_and_falls_again_in_calm() -> None:
-    """Many overwritten tuples raise it, none lower it."""
+    """The threshold rises when many tuples are overwritten, and falls when none are."""
     recorder = FrequencyRecorder(64)
     before = recorder.threshold
     for _ in range(8):
@@ -99,7 +99,7 @@ def test_the_threshold_rises_under_churn_and_falls_again_in_calm() -> None:
 
 
 def test_a_rarer_tuple_does_not_overwrite_a_more_frequent_one() -> None:
-    """A victim is overwritten by tuples at least as frequent, until its own frequency has faded."""
+    """A rarer tuple overwrites a victim only after the victim's frequency has faded."""
     recorder = FrequencyRecorder(8)
     recorder.frequency[:] = 16
     chosen, _ = recorder.victims(np.array([1], dtype=np.int32))
@@ -110,7 +110,7 @@ def test_a_rarer_tuple_does_not_overwrite_a_more_frequent_one() -> None:
 
 
 def test_absent_keys_are_remembered_within_bounds() -> None:
-    """However many unknown keys come, memory does not grow, and a key asked for again and again is still known."""
+    """Any number of unknown keys leaves memory as it is, and the latest one is still known."""
     join = _join(CHybridJoin)
     used = join.memory_used()
     slots = join.split.absent_slots

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from semistream.joins import CHybridJoin, HybridJoin, SemiStreamJoin
+from semistream.keys import Fingerprint, fingerprint
 from semistream.relation import MemoryRelation
 
-from semistream import keys
 from tests.naive import equal_keys, multiset, nested_loop_join
 from tests.semistream import cases
 
@@ -22,9 +22,10 @@ def _join(join: SemiStreamJoin, stream: pa.Table, batch_rows: int = 61) -> Batch
     return out + join.finish()
 
 
-def _relation(kind: str) -> MemoryRelation:
+def _relation(kind: str, hashed: Fingerprint = fingerprint) -> MemoryRelation:
     table = cases.master(kind, cases.master_numbers())
-    return MemoryRelation(table, [n for n in table.column_names if n.startswith("id_")], page_rows=8)
+    key = [name for name in table.column_names if name.startswith("id_")]
+    return MemoryRelation(table, key, page_rows=8, fingerprint=hashed)
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])
@@ -32,7 +33,7 @@ def _relation(kind: str) -> MemoryRelation:
 @pytest.mark.parametrize("kind", cases.KEY_KINDS)
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_equals_a_nested_loop(algorithm: type[SemiStreamJoin], kind: str, shape: str, how: str) -> None:
-    """The output is the oracle's as a multiset, for each algorithm, kind of key and shape of stream."""
+    """The output is the oracle's as a multiset, for each join, kind of key and shape of stream."""
     relation = _relation(kind)
     stream = cases.stream(kind, cases.SHAPES[shape](np.random.default_rng(3)))
     on = [name.removeprefix("id_") for name in relation.key]
@@ -43,7 +44,7 @@ def test_equals_a_nested_loop(algorithm: type[SemiStreamJoin], kind: str, shape:
 @pytest.mark.parametrize("kind", cases.KEY_KINDS)
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_equals_a_nested_loop_when_it_was_preloaded(algorithm: type[SemiStreamJoin], kind: str) -> None:
-    """With the first rows of R in its front stage, if it has one."""
+    """The output stays the same when the front stage starts with the first rows of R."""
     relation = _relation(kind)
     stream = cases.stream(kind, cases.SHAPES["null keys"](np.random.default_rng(8)))
     on = [name.removeprefix("id_") for name in relation.key]
@@ -63,7 +64,7 @@ def test_takes_one_tuple_at_a_time(algorithm: type[SemiStreamJoin]) -> None:
 
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_leaves_nothing_waiting_when_the_stream_pauses(algorithm: type[SemiStreamJoin]) -> None:
-    """After `finish` all tuples fed so far are joined, and the join goes on when the stream does."""
+    """After `finish` all tuples so far are joined, and the join can be fed again."""
     relation = _relation("string")
     table = cases.master("string", cases.master_numbers())
     stream = cases.stream("string", cases.SHAPES["null keys"](np.random.default_rng(5)))
@@ -81,13 +82,9 @@ def test_leaves_nothing_waiting_when_the_stream_pauses(algorithm: type[SemiStrea
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("kind", ["string", "two columns"])
 @pytest.mark.parametrize("algorithm", cases.JOINS)
-def test_is_exact_when_fingerprints_collide(
-    algorithm: type[SemiStreamJoin], kind: str, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A fingerprint of three values only, so that most keys collide, changes nothing but the time taken."""
-    honest = keys.fingerprint
-    monkeypatch.setattr(keys, "fingerprint", lambda columns: honest(columns) % 3)
-    relation = _relation(kind)
+def test_is_exact_when_fingerprints_collide(algorithm: type[SemiStreamJoin], kind: str, how: str) -> None:
+    """With fingerprints of three values most keys collide; the output stays the same."""
+    relation = _relation(kind, lambda columns: fingerprint(columns) % 3)
     stream = cases.stream(kind, cases.SHAPES["null keys"](np.random.default_rng(6)))
     on = [name.removeprefix("id_") for name in relation.key]
     join = algorithm(relation, stream.schema, on, 2 * cases.MEMORY, how=how)  # type: ignore[arg-type]
@@ -97,7 +94,7 @@ def test_is_exact_when_fingerprints_collide(
 
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_an_empty_relation_matches_nothing(algorithm: type[SemiStreamJoin]) -> None:
-    """Without master data every tuple comes out unmatched."""
+    """Without master data every tuple comes out as unmatched."""
     relation = MemoryRelation(cases.master("int64", []), ["id_a"])
     stream = cases.stream("int64", cases.SHAPES["uniform"](np.random.default_rng(8)))
     join = algorithm(relation, stream.schema, "a", cases.MEMORY, how="left")
@@ -109,7 +106,7 @@ def test_an_empty_relation_matches_nothing(algorithm: type[SemiStreamJoin]) -> N
 
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_pairs_name_the_rows_that_match(algorithm: type[SemiStreamJoin]) -> None:
-    """Pairs of numbers are those of the stream's tuples and of their master rows, -1 for none."""
+    """A pair has a stream tuple's number and its master row's position, or -1 for none."""
     numbers = cases.SHAPES["null keys"](np.random.default_rng(9))
     relation = _relation("int32")
     stream = cases.stream("int32", numbers)
@@ -125,7 +122,7 @@ def test_pairs_name_the_rows_that_match(algorithm: type[SemiStreamJoin]) -> None
     ids=lambda values: str(values.type),
 )
 def test_columns_that_cannot_be_moved_are_refused(values: pa.Array) -> None:
-    """A column whose values are not plain bytes of one width, nor strings, is an error before anything is joined."""
+    """A column that is neither a string nor plain bytes of one width is an error of the constructor."""
     stream = pa.table({"a": [1], "odd": values})
     with pytest.raises(ValueError, match=r"column type must be string, binary or a plain one .*: cast or drop"):
         CHybridJoin(_relation("int64"), stream.schema, "a", cases.MEMORY)
@@ -135,7 +132,7 @@ def test_columns_that_cannot_be_moved_are_refused(values: pa.Array) -> None:
 
 
 def test_an_empty_batch_may_be_offered() -> None:
-    """No tuples take no room: the next ones fit as into an empty buffer."""
+    """An empty batch takes no room in the stream buffer."""
     stream = cases.stream("string", cases.master_numbers())
     join = CHybridJoin(_relation("string"), stream.schema, "a", cases.MEMORY)
     join.offer(stream.to_batches()[0].slice(0, 0))
@@ -145,7 +142,7 @@ def test_an_empty_batch_may_be_offered() -> None:
 
 
 def test_feeds_after_offering() -> None:
-    """What was offered before is joined first, though the buffer is full of it."""
+    """`feed` joins what was offered before, even if that fills the buffer."""
     stream = cases.stream("string", cases.SHAPES["skewed"](np.random.default_rng(3)))
     join = CHybridJoin(_relation("string"), stream.schema, "a", cases.MEMORY)
     offered = join.stream_buffer.pieces(stream.to_batches()[0])[0]
@@ -157,7 +154,7 @@ def test_feeds_after_offering() -> None:
 
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_a_tuple_too_large_to_wait_is_refused_before_anything_is_taken(algorithm: type[SemiStreamJoin]) -> None:
-    """A batch with a tuple that the whole heap could not hold is an error, and the join goes on without it."""
+    """A batch with a tuple that is larger than the whole heap is an error; the join goes on without the batch."""
     stream = cases.stream("string", cases.SHAPES["skewed"](np.random.default_rng(3)))
     join = algorithm(_relation("string"), stream.schema, "a", cases.MEMORY)
     out = join.feed(stream.slice(0, 100).to_batches()[0])
@@ -173,7 +170,7 @@ def test_a_tuple_too_large_to_wait_is_refused_before_anything_is_taken(algorithm
 
 
 def test_a_flood_of_unknown_keys_reads_no_page() -> None:
-    """Keys that R does not have are dismissed by the index, and those seen before without it."""
+    """The index dismisses unknown keys; the front stage dismisses those that it remembers."""
     relation = _relation("int64")
     numbers = [1000 + i % 10 for i in range(2000)]
     stream = cases.stream("int64", numbers)

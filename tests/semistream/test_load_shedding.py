@@ -1,7 +1,6 @@
-"""Under high load the dearest tuples go to disk, and every one of them comes back."""
+"""Under high load the most expensive tuples go to disk, and every one of them comes back."""
 
 import errno
-import math
 import os
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,6 @@ from semistream.load_shedder import LoadShedder, UpfrontShedder
 from semistream.memory_split import Shares
 from semistream.page_choice import OldestFirst
 from semistream.relation import MemoryRelation
-from semistream.relation.base import Page
 from semistream.shed_store import ShedStore, rows_in
 
 from tests.naive import equal_keys, multiset, nested_loop_join
@@ -46,7 +44,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(
     steps: int,
     kind: type[LoadShedder],
 ) -> None:
-    """However arrivals and iterations interleave, all output together is the oracle's, and the store is empty."""
+    """For any order of arrivals and iterations, all output together is the oracle's and the store is empty."""
     stream = cases.stream("string", numbers)
     shedder = kind(ShedStore(tmp_path_factory.mktemp("shed"), stream.schema), portion=64)
     join = _join(shedder, stream.schema)
@@ -77,7 +75,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(
     )
     assert multiset(out) == expected
     assert len(shedder.store) == 0
-    assert shedder.to_load == 0
+    assert shedder.to_replay == 0
 
 
 def _flood(shedder: LoadShedder, size: int) -> CHybridJoin:
@@ -90,12 +88,12 @@ def _flood(shedder: LoadShedder, size: int) -> CHybridJoin:
 
 
 def _shed(store: ShedStore) -> list[int]:
-    """List what was shed, in the order in which it comes back."""
+    """List the shed tuples in the order of their replay."""
     return [n for name in store.names for n in store.read(name).column("n").to_pylist()]
 
 
 def test_sheds_the_oldest_tuples_of_the_queue(tmp_path: Path) -> None:
-    """Considered tuples are shed: those that have waited longest, while new ones take their place."""
+    """The tuples that have waited longest are shed; new ones take their place."""
     schema = cases.stream("string", []).schema
     shedder = LoadShedder(ShedStore(tmp_path, schema))
     numbers = cases.master_numbers() * 3
@@ -113,12 +111,12 @@ def test_sheds_the_oldest_tuples_of_the_queue(tmp_path: Path) -> None:
 
 
 def test_upfront_shedding_takes_the_newest_of_the_buffer(tmp_path: Path) -> None:
-    """The baseline leaves the queue alone and sheds what has arrived last."""
+    """The baseline leaves the queue alone and sheds the newest tuples."""
     schema = cases.stream("string", []).schema
     shedder = UpfrontShedder(ShedStore(tmp_path, schema))
     join = _flood(shedder, 140)
     join._stream_phase()  # noqa: SLF001 - fills H_S as the first half of a step does
-    waiting, w = len(join.waiting), join.waiting.free
+    waiting, w = len(join.waiting), join.waiting.room
     surplus = len(join.stream_buffer) - 2 * w
     assert surplus > waiting // 16
     shedder.balance(w, join.waiting, join.stream_buffer)
@@ -128,7 +126,7 @@ def test_upfront_shedding_takes_the_newest_of_the_buffer(tmp_path: Path) -> None
 
 
 def test_looks_up_away_from_where_it_sheds(tmp_path: Path) -> None:
-    """With a shedder the page is that of the tuple at 15% of the queue, without one that of the oldest."""
+    """With a shedder the page of the tuple at 15% of the queue is read."""
     schema = cases.stream("string", []).schema
     choice = _join(LoadShedder(ShedStore(tmp_path, schema)), schema).page_choice
     assert isinstance(choice, OldestFirst)
@@ -136,7 +134,7 @@ def test_looks_up_away_from_where_it_sheds(tmp_path: Path) -> None:
 
 
 def test_a_calm_stream_sheds_nothing(tmp_path: Path) -> None:
-    """While the buffer holds less than what an iteration reads, nothing goes to disk."""
+    """While the buffer holds fewer tuples than an iteration reads, nothing goes to disk."""
     stream = cases.stream("string", cases.master_numbers())
     shedder = LoadShedder(ShedStore(tmp_path, stream.schema))
     join = _join(shedder, stream.schema)
@@ -147,7 +145,7 @@ def test_a_calm_stream_sheds_nothing(tmp_path: Path) -> None:
 
 
 def test_all_that_waits_can_be_shed_and_joined_by_another_process(tmp_path: Path) -> None:
-    """When time is over everything that waits goes to disk; a join made later over the directory gives it out."""
+    """`shed_all` writes all waiting tuples to disk; a later join over the directory outputs them."""
     stream = cases.stream("string", cases.master_numbers() * 4)
     first = _join(LoadShedder(ShedStore(tmp_path, stream.schema)), stream.schema)
     out = [row for batch in stream.to_batches() for row in first.feed(batch)]
@@ -163,23 +161,21 @@ def test_all_that_waits_can_be_shed_and_joined_by_another_process(tmp_path: Path
 
 
 @pytest.mark.parametrize("pages", [0, 3])
-def test_when_time_is_over_the_front_stage_goes_on_and_the_rest_is_shed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int
-) -> None:
-    """No page is read from then on, feeding and finishing go on as ever, and no file has more than a portion of H_S."""
+def test_after_the_deadline_the_front_stage_goes_on_and_the_rest_is_shed(tmp_path: Path, pages: int) -> None:
+    """After the deadline no page is read, `feed` and `finish` work as before, and a file has at most 1/16 of h_S."""
     stream = cases.stream("string", cases.master_numbers() * 4)
     relation = MemoryRelation(cases.master("string", cases.master_numbers()), ["id_a"], page_rows=4)
-    join = TimedCHybridJoin(relation, stream.schema, "a", MEMORY, how="left", shares=SHARES)
+    join = TimedCHybridJoin(
+        relation,
+        stream.schema,
+        "a",
+        MEMORY,
+        how="left",
+        shares=SHARES,
+        clock=lambda: relation.counters.pages_read,
+    )
     shedder = LoadShedder(ShedStore(tmp_path, stream.schema))
-    read_page = relation.read_page
-
-    def read_then_be_late(page: int) -> Page:
-        if relation.counters.pages_read + 1 == pages:
-            join.limit(-math.inf, shedder.shed_portion)
-        return read_page(page)
-
-    monkeypatch.setattr(relation, "read_page", read_then_be_late)
-    join.limit(math.inf if pages else -math.inf, shedder.shed_portion)
+    join.limit(pages, shedder.shed_portion)
     out = [row for batch in stream.to_batches(max_chunksize=7) for row in join.feed(batch)] + join.finish()
     assert relation.counters.pages_read == pages
     assert join.pending == 0
@@ -192,7 +188,7 @@ def test_when_time_is_over_the_front_stage_goes_on_and_the_rest_is_shed(
 
 
 def test_a_file_stays_until_its_output_is_safe(tmp_path: Path) -> None:
-    """Loading tuples back does not remove their file; saying that their output is safe does."""
+    """A replay does not remove the file of its tuples; `commit` does."""
     stream = cases.stream("string", cases.master_numbers())
     store = ShedStore(tmp_path, stream.schema)
     store.add(stream.to_batches()[0])
@@ -204,13 +200,13 @@ def test_a_file_stays_until_its_output_is_safe(tmp_path: Path) -> None:
 
 
 def test_a_file_stays_while_one_of_its_tuples_waits(tmp_path: Path) -> None:
-    """Its last tuple waits in H_S, older than all others: nothing is removed until that one is joined."""
+    """While the last tuple of a file waits in SB or H_S, `commit` does not remove the file."""
     stream = cases.stream("string", cases.master_numbers()[:1])
     store = ShedStore(tmp_path, stream.schema)
     store.add(stream.to_batches()[0])
     shedder = LoadShedder(store)
     join = _join(shedder, stream.schema)
-    shedder.load(1, join.stream_buffer)
+    shedder.replay(1, join.stream_buffer)
     join.commit()
     assert len(store) == 1, "it is in the stream buffer"
     join._stream_phase()  # noqa: SLF001 - the first half of a step
@@ -223,7 +219,7 @@ def test_a_file_stays_while_one_of_its_tuples_waits(tmp_path: Path) -> None:
 
 
 def test_tuples_stay_in_the_join_until_they_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the disk is full shedding fails, and every tuple is still joined, once."""
+    """When the disk is full, shedding fails, and every tuple is still joined once."""
     stream = cases.stream("string", cases.master_numbers())
     join = _join(LoadShedder(ShedStore(tmp_path, stream.schema)), stream.schema)
     out = join.feed(stream.slice(0, 40).to_batches()[0])
@@ -253,8 +249,8 @@ def _full(_: int) -> None:
 
 
 @pytest.mark.parametrize("steps", range(4))
-def test_a_file_loaded_in_part_gives_each_tuple_once(tmp_path: Path, steps: int) -> None:
-    """Whatever part of a file was loaded when time is over, this join and the next one give out each tuple once."""
+def test_a_file_replayed_in_part_gives_each_tuple_once(tmp_path: Path, steps: int) -> None:
+    """When a file is replayed in part, this join and the next one output each of its tuples once."""
     stream = cases.stream("string", cases.SHAPES["skewed"](np.random.default_rng(3)))
     ShedStore(tmp_path, stream.schema).add(stream.to_batches()[0])
     first = _join(LoadShedder(ShedStore(tmp_path, stream.schema)), stream.schema)
@@ -270,7 +266,7 @@ def test_a_file_loaded_in_part_gives_each_tuple_once(tmp_path: Path, steps: int)
 
 
 def test_an_unreadable_file_is_an_error_each_time(tmp_path: Path) -> None:
-    """A join that could not read a file does not pass for one that has nothing left."""
+    """A join that cannot read a shed file fails each time; it does not seem to have finished."""
     stream = cases.stream("string", cases.master_numbers())
     store = ShedStore(tmp_path, stream.schema)
     store.add(stream.to_batches()[0])
@@ -280,11 +276,11 @@ def test_an_unreadable_file_is_an_error_each_time(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="must match its checksum"):
             join.finish()
     assert join.shedder is not None
-    assert join.shedder.to_load == len(stream)
+    assert join.shedder.to_replay == len(stream)
 
 
 def test_sheds_all_in_files_of_a_portion(tmp_path: Path) -> None:
-    """What is shed is in memory once more while it is written: a file has a sixteenth of h_S at most."""
+    """A file has at most 1/16 of h_S, because its tuples are in memory twice while they are written."""
     stream = cases.stream("string", cases.master_numbers())
     store = ShedStore(tmp_path, stream.schema)
     join = _join(LoadShedder(store), stream.schema)
@@ -296,7 +292,7 @@ def test_sheds_all_in_files_of_a_portion(tmp_path: Path) -> None:
 
 
 def test_pairs_cannot_be_shed(tmp_path: Path) -> None:
-    """A tuple that comes back from disk has no number of its own any more."""
+    """A replayed tuple gets another number, so a join with a shedder refuses the output "pairs"."""
     stream = cases.stream("string", [])
     relation = MemoryRelation(cases.master("string", [1]), ["id_a"])
     shedder = LoadShedder(ShedStore(tmp_path, stream.schema.empty_table().select(["a"]).schema))

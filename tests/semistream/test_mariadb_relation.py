@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pymysql
 import pytest
-from semistream.joins import SemiStreamJoin
+from semistream.joins import CHybridJoin, SemiStreamJoin
 from semistream.relation.mariadb import MariaDbRelation
 
 from tests.naive import equal_keys, multiset, nested_loop_join
@@ -23,7 +23,7 @@ Connect = Callable[[], Any]
 
 @pytest.fixture
 def connections(mariadb: Connect) -> Iterator[list[Any]]:
-    """Make the table anew; the list collects connections that a relation opens."""
+    """Create the table; the list collects the connections that a relation opens."""
     table = cases.master("int64", cases.master_numbers())
     with mariadb() as connection, connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS product")
@@ -49,7 +49,7 @@ def _open(mariadb: Connect, connections: list[Any]) -> MariaDbRelation:
 
 
 def test_pages_are_ranges_of_the_key(mariadb: Connect, connections: list[Any]) -> None:
-    """Pages in order hold every row once, in the order of the key, and are counted."""
+    """The pages have every row once, in the order of the key, and reads are counted."""
     relation = _open(mariadb, connections)
     rows = [row for p in range(relation.pages) for row in relation.read_page(p).rows.to_pylist()]
     table = cases.master("int64", sorted(cases.master_numbers()))
@@ -61,7 +61,7 @@ def test_pages_are_ranges_of_the_key(mariadb: Connect, connections: list[Any]) -
 
 
 def test_looks_keys_up(mariadb: Connect, connections: list[Any]) -> None:
-    """The table's index tells the page of a key, or that there is none."""
+    """The table's index returns the page of a key, or -1."""
     relation = _open(mariadb, connections)
     ordered = sorted(cases.master_numbers())
     wanted = np.array([*ordered, -5, 1000])
@@ -77,7 +77,7 @@ def test_every_join_reads_it(
     algorithm: type[SemiStreamJoin],
     how: Any,  # noqa: ANN401 - a literal
 ) -> None:
-    """All algorithms give the oracle's rows."""
+    """All joins give the oracle's rows."""
     stream = cases.stream("int64", cases.SHAPES["null keys"](np.random.default_rng(3)))
     join = algorithm(_open(mariadb, connections), stream.schema, "a", MEMORY, how=how)
     out = [row for batch in stream.to_batches(max_chunksize=100) for row in join.feed(batch)] + join.finish()
@@ -86,7 +86,7 @@ def test_every_join_reads_it(
 
 
 def test_opens_a_broken_connection_again(mariadb: Connect, connections: list[Any]) -> None:
-    """When the server ends the connection the next read opens another one, and only one."""
+    """When the server ends the connection, the next read opens exactly one other."""
     relation = _open(mariadb, connections)
     before = relation.read_page(0).rows.to_pylist()
     with mariadb() as other, other.cursor() as cursor:
@@ -96,35 +96,39 @@ def test_opens_a_broken_connection_again(mariadb: Connect, connections: list[Any
 
 
 def test_says_that_the_server_is_away(mariadb: Connect, connections: list[Any]) -> None:
-    """When no connection can be opened, again and again, the error is the driver's own."""
-    relation = _open(mariadb, connections)
+    """While no connection can be opened, each read raises the driver's own error."""
+    away = False
+
+    def connect() -> Any:  # noqa: ANN401 - pymysql has no types of its own here
+        if away:
+            raise pymysql.OperationalError(2003, "no server")
+        connections.append(mariadb())
+        return connections[-1]
+
+    relation = MariaDbRelation(connect, "product", SCHEMA, "id_a", PAGE_ROWS)
     relation.close()
-
-    def away() -> None:
-        raise pymysql.OperationalError(2003, "no server")
-
-    relation._connect = away  # noqa: SLF001 - the server goes away
+    away = True
     for _ in range(2):
         with pytest.raises(pymysql.OperationalError, match="no server"):
             relation.read_page(0)
 
 
 def test_sees_rows_that_came_after_it_was_opened(mariadb: Connect, connections: list[Any]) -> None:
-    """A row inserted later is found, also below the first key and above the last."""
+    """A row that is inserted later is found, also below the first key and above the last."""
     relation = _open(mariadb, connections)
     with mariadb() as other, other.cursor() as cursor:
         cursor.execute("INSERT INTO product (id_a, name) VALUES (-7, 'low'), (5000, 'high')")
         other.commit()
     numbers = [-7, 5000, cases.master_numbers()[0]]
     stream = cases.stream("int64", numbers)
-    join = cases.JOINS[0](relation, stream.schema, "a", MEMORY, columns=["name"])
+    join = CHybridJoin(relation, stream.schema, "a", MEMORY, columns=["name"])
     out = [row for batch in stream.to_batches() for row in join.feed(batch)] + join.finish()
     table = pa.table({"id_a": numbers, "name": ["low", "high", cases.master("int64", numbers[2:])["name"][0].as_py()]})
     assert multiset(out) == nested_loop_join(stream, table, equal_keys(["a"], ["id_a"]), ["name"], outer=False)
 
 
 def test_a_page_that_outgrows_its_memory_is_an_error(mariadb: Connect, connections: list[Any]) -> None:
-    """A page that became too large is not read into memory that was not planned for it."""
+    """A page that outgrows the room that was planned for it is an error."""
     relation = _open(mariadb, connections)
     with mariadb() as other, other.cursor() as cursor:
         cursor.executemany("INSERT INTO product (id_a) VALUES (%s)", [(n,) for n in range(-1000, -1)])
@@ -134,6 +138,6 @@ def test_a_page_that_outgrows_its_memory_is_an_error(mariadb: Connect, connectio
 
 
 def test_a_key_of_text_is_refused() -> None:
-    """The order of text is the server's own, so that pages cannot be found by it."""
+    """A key of text is refused: its order is the server's own, so pages cannot be ranges of it."""
     with pytest.raises(ValueError, match=r"key must be one integer column, got .*id_a: string.*: publish a page file"):
         MariaDbRelation(lambda: None, "product", cases.master("string", []).schema, "id_a")

@@ -16,7 +16,7 @@ from tests.semistream import cases
 
 
 def _array_bytes(root: object) -> int:
-    """Count the bytes of all numpy arrays that a join holds, its relation and the batches of others left out."""
+    """Count the bytes of all numpy arrays of a join, without its relation and without Arrow batches."""
     seen: set[int] = set()
     total = 0
     todo = [root]
@@ -47,7 +47,7 @@ def _relation() -> MemoryRelation:
 def test_never_uses_more_than_its_budget(
     algorithm: type[SemiStreamJoin], memory: int, shares: Shares, numbers: list[Any], batch_rows: int
 ) -> None:
-    """`memory_used` stays within the budget and does not change; arrays are those of the start and no larger."""
+    """`memory_used` stays within the budget and does not change; no array grows or is added."""
     stream = cases.stream("string", numbers)
     join = algorithm(_relation(), stream.schema, "a", memory, how="left", shares=shares)
     used, arrays = join.memory_used(), _array_bytes(join)
@@ -65,7 +65,7 @@ def test_never_uses_more_than_its_budget(
 
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_all_arrays_are_counted(algorithm: type[SemiStreamJoin]) -> None:
-    """What `memory_used` counts beside reserved buffers is what the arrays take, byte for byte."""
+    """Without the reserved buffers, `memory_used` is the size of all arrays, byte for byte."""
     join = algorithm(_relation(), cases.stream("string", []).schema, "a", 50_000)
     reserved = join.stream_buffer.capacity + join.disk_buffer.nbytes * (1 + join.split.pinned_pages)
     pinned = sum(page.keys.nbytes for page in getattr(join, "_pinned", []))
@@ -74,7 +74,7 @@ def test_all_arrays_are_counted(algorithm: type[SemiStreamJoin]) -> None:
 
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_too_small_a_budget_names_the_least(algorithm: type[SemiStreamJoin]) -> None:
-    """The least that the error names works, and one byte less does not."""
+    """The least memory that the error names is enough, and one byte less is not."""
     relation, schema = _relation(), cases.stream("string", []).schema
     with pytest.raises(ValueError, match=r"memory must be at least \d+ bytes .*, got 10: give it more") as error:
         algorithm(relation, schema, "a", 10)

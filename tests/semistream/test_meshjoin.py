@@ -1,4 +1,4 @@
-"""MESHJOIN joins many to many, by ranges and inequalities, and in the order of the stream (004 section 3.3)."""
+"""MESHJOIN joins many to many, by ranges and inequalities, and in stream order (MESHJOIN 2007, section 3.3)."""
 
 import operator
 from collections.abc import Callable
@@ -96,7 +96,7 @@ def test_the_limits_of_integers_are_compared_rightly() -> None:
 
 
 def test_values_that_cannot_be_compared_are_refused() -> None:
-    """An integer is not compared with a float without being asked to."""
+    """A condition between an integer and a float column is refused: a cast has to say what is meant."""
     master, stream = pa.table({"id": [1], "low": [0.5]}), pa.table({"at": [1]})
     with pytest.raises(ValueError, match="must be of one type, got int64 of the stream and double of low"):
         ConditionMeshJoin(MemoryRelation(master, ["id"]), stream.schema, "at", MEMORY, condition=Compare("<", "low"))
@@ -105,7 +105,7 @@ def test_values_that_cannot_be_compared_are_refused() -> None:
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("output", ["rows", "pairs"])
 def test_output_is_in_the_order_of_the_stream(how: How, output: Literal["rows", "pairs"]) -> None:
-    """Results come in the order of their stream tuples, unmatched tuples and tuples without a key among them."""
+    """Output is in stream order, including unmatched tuples and tuples without a key."""
     numbers = cases.SHAPES["null keys"](np.random.default_rng(12))
     table, stream = cases.master("string", cases.master_numbers()), cases.stream("string", numbers)
     relation = MemoryRelation(table, ["id_a"], page_rows=8)
@@ -118,9 +118,9 @@ def test_output_is_in_the_order_of_the_stream(how: How, output: Literal["rows", 
 
 
 def test_more_ordered_results_than_fit_are_an_error() -> None:
-    """Too many results for one tuple are named, not lost."""
+    """More results than there is room for are an error; none is lost."""
     table = cases.master("int64", [1] * 500)
     stream = cases.stream("int64", [1] * 100)
     join = OrderedMeshJoin(MemoryRelation(table, ["id_a"]), stream.schema, "a", MEMORY)
-    with pytest.raises(MemoryError, match="give the join more memory, or take the output out of order"):
+    with pytest.raises(MemoryError, match="give the join more memory, or use MeshJoin"):
         _run(join, stream)

@@ -1,31 +1,102 @@
-"""The joins stand on their own: light to import, shown in a few lines, compiled once."""
+"""The joins are a library of their own: installed alone, light to import, compiled once."""
 
+import contextlib
 import doctest
+import importlib
+import importlib.metadata
+import io
+import os
+import pkgutil
+import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 import semistream
 
+ROOT = Path(__file__).parents[2]
+README = ROOT / "semistream" / "README.md"
+MODULES = [name for _, name, _ in pkgutil.walk_packages(semistream.__path__, "semistream.")]
+OTHERS = {"pyspark", "kafka", "airflow", "pymysql", "pandas", "matplotlib"}
+ROOMS = {"foundation", "spark_apps", "plugins", "dags", "services", "quality", "generator", "benchmarks", "tests"}
+
+
+def _readme() -> tuple[str, str]:
+    """Return the Python code of the README, and the output that it shows."""
+    blocks = re.findall(r"^```(python|text)\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    code, shown = ("".join(block for kind, block in blocks if kind == wanted) for wanted in ("python", "text"))
+    assert code
+    assert shown
+    return code, shown
+
+
+def _run(python: str | Path, code: str, folder: Path | None = None) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or folder is None}
+    command = [str(python), "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder, env=environment).stdout
+
 
 def test_the_example_in_the_docstring_works() -> None:
-    """A notebook's reader can paste it."""
+    """The package's docstring shows what a reader can paste."""
     results = doctest.testmod(semistream)
     assert results.attempted == 6
     assert results.failed == 0
 
 
-def test_imports_no_engine_broker_scheduler_or_driver() -> None:
-    """Neither Spark, Kafka, Airflow nor a database driver is imported with the joins."""
-    code = "import sys, semistream, semistream.relation.mariadb; print(*sys.modules)"
-    modules = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    heavy = {"pyspark", "kafka", "airflow", "pymysql", "pandas", "matplotlib"}
-    assert not heavy & {name.split(".")[0] for name in modules}
+def test_the_readme_shows_what_its_code_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The README's examples run in the project's own environment."""
+    monkeypatch.chdir(tmp_path)
+    code, shown = _readme()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, str(README), "exec"), {})  # noqa: S102 - the project's own README
+    assert printed.getvalue() == shown
+
+
+def test_installs_alone_and_runs_the_readme(tmp_path: Path) -> None:
+    """An empty environment gets the three dependencies and theirs, and the README's examples run in it."""
+    uv = shutil.which("uv") or str(ROOT / ".freshet" / "tools" / "bin" / "uv")
+    environment, folder = tmp_path / "environment", tmp_path / "folder"
+    folder.mkdir()
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(environment)], check=True)
+    python = environment / "bin" / "python"
+    subprocess.run([uv, "pip", "install", "--quiet", "--python", str(python), str(ROOT / "semistream")], check=True)
+    listed = "import importlib.metadata as m; print(*(d.name for d in m.distributions()))"
+    assert set(_run(python, listed, folder).split()) == {"semistream", "numba", "llvmlite", "numpy", "pyarrow"}
+    code, shown = _readme()
+    assert _run(python, code, folder) == shown
+    typed = "import semistream, pathlib; print((pathlib.Path(semistream.__file__).parent / 'py.typed').exists())"
+    assert _run(python, typed, folder) == "True\n"
+
+
+@pytest.mark.parametrize("name", ["semistream", *MODULES])
+def test_every_module_says_what_is_public(name: str) -> None:
+    """`__all__` has the module's own public functions and classes, and nothing that is not there."""
+    module = importlib.import_module(name)
+    public = set(module.__all__)
+    assert public <= set(vars(module))
+    own = {key for key, value in vars(module).items() if getattr(value, "__module__", None) == name}
+    assert {key for key in own if not key.startswith("_")} <= public
+
+
+def test_the_version_is_the_one_of_the_installed_package() -> None:
+    """It stands in semistream/pyproject.toml alone."""
+    assert semistream.__version__ == importlib.metadata.version("semistream")
+
+
+def test_imports_no_engine_broker_scheduler_driver_or_other_room() -> None:
+    """No module of the library imports Spark, Kafka, Airflow, a database driver or another room of the project."""
+    code = f"import importlib, sys\nfor name in {MODULES}: importlib.import_module(name)\nprint(*sys.modules)"
+    imported = {name.split(".")[0] for name in _run(sys.executable, code).split()}
+    assert not imported & (OTHERS | ROOMS)
 
 
 def test_a_second_process_does_not_compile() -> None:
-    """After `warm_up` machine code comes from the cache: another process compiles nothing."""
-    warm = "from semistream.warm_up import warm_up; warm_up()"
-    subprocess.run([sys.executable, "-c", warm], check=True)
+    """After `warm_up` machine code comes from numba's cache: another process compiles nothing."""
+    _run(sys.executable, "from semistream.warm_up import warm_up; warm_up()")
     count = """
 import numba.core.event as event
 compiled = []
@@ -37,12 +108,10 @@ from semistream.warm_up import warm_up
 warm_up()
 print(len(compiled), *compiled)
 """
-    result = subprocess.run([sys.executable, "-c", count], check=True, capture_output=True, text=True)
-    assert result.stdout.split()[0] == "0", result.stdout
+    assert _run(sys.executable, count) == "0\n"
 
 
-def test_no_join_needs_a_kernel_that_is_not_warm() -> None:
-    """After `warm_up` every join, over every store and kind of key, finds all its kernels loaded, whatever it does."""
+def test_after_warm_up_no_join_compiles_or_loads_a_kernel() -> None:
+    """Every join, over every store and kind of key, with and without shedding, finds all its kernels loaded."""
     code = "from tests.semistream.cold_kernels import cold_kernels; print(*cold_kernels(), sep=chr(10))"
-    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert not result.stdout.strip()
+    assert not _run(sys.executable, code).strip()

@@ -12,7 +12,6 @@ from semistream.relation import Counters, MemoryRelation, PageFile, Relation, wr
 from semistream.relation.key_index import MOST_ROWS
 from semistream.relation.page_file_format import Footer
 
-from semistream import keys
 from tests.naive import multiset
 from tests.semistream import cases
 
@@ -34,7 +33,7 @@ def _all_rows(relation: Relation) -> pa.Table:
 @pytest.mark.parametrize("uncached", [False, True])
 @pytest.mark.parametrize("kind", cases.KEY_KINDS)
 def test_gives_back_every_row_in_order(tmp_path: Path, kind: str, uncached: bool) -> None:  # noqa: FBT001
-    """Pages hold the rows in the order in which they were written, whatever the size of the source's batches."""
+    """Pages have the rows in the order of the source, whatever the size of its batches."""
     table = _write(tmp_path / "r", kind, cases.master_numbers())
     with PageFile(tmp_path / "r", uncached=uncached) as relation:
         assert relation.row_count == len(table)
@@ -44,7 +43,7 @@ def test_gives_back_every_row_in_order(tmp_path: Path, kind: str, uncached: bool
 
 @pytest.mark.parametrize("kind", cases.KEY_KINDS)
 def test_the_index_finds_the_page_of_every_key_and_of_no_other(tmp_path: Path, kind: str) -> None:
-    """The index in the file names the right page for keys of R, and none for others."""
+    """The index returns the right page for each key of R, and -1 for others."""
     numbers = cases.master_numbers()
     _write(tmp_path / "r", kind, numbers)
     relation = PageFile(tmp_path / "r")
@@ -59,7 +58,7 @@ def test_the_index_finds_the_page_of_every_key_and_of_no_other(tmp_path: Path, k
 @pytest.mark.parametrize("uncached", [False, True])
 @pytest.mark.parametrize("kind", cases.KEY_KINDS)
 def test_joins_as_a_relation_in_memory_does(tmp_path: Path, kind: str, uncached: bool) -> None:  # noqa: FBT001
-    """A join over the file gives what the oracle gives."""
+    """A join over the file gives the oracle's rows."""
     _write(tmp_path / "r", kind, cases.master_numbers())
     relation = PageFile(tmp_path / "r", uncached=uncached)
     stream = cases.stream(kind, cases.SHAPES["skewed"](np.random.default_rng(3)))
@@ -70,7 +69,7 @@ def test_joins_as_a_relation_in_memory_does(tmp_path: Path, kind: str, uncached:
 
 
 def test_counts_what_it_reads(tmp_path: Path) -> None:
-    """Pages, bytes, seeks and look-ups are counted one by one; bytes are those of the pages in the file."""
+    """Pages, bytes, seeks and look-ups are counted exactly; bytes are those of the pages in the file."""
     _write(tmp_path / "r", "int64", cases.master_numbers())
     relation = PageFile(tmp_path / "r")
     for page in (0, 1, 2, 5, 5, 6):
@@ -88,7 +87,7 @@ def test_counts_what_it_reads(tmp_path: Path) -> None:
 
 
 def test_uncached_reads_count_whole_blocks_of_the_disk(tmp_path: Path) -> None:
-    """A read past the page cache takes whole blocks, and that is what is counted."""
+    """A read past the page cache reads and counts whole blocks."""
     _write(tmp_path / "r", "int64", cases.master_numbers())
     with PageFile(tmp_path / "r", uncached=True) as relation:
         relation.read_page(0)
@@ -96,7 +95,7 @@ def test_uncached_reads_count_whole_blocks_of_the_disk(tmp_path: Path) -> None:
 
 
 def test_repeated_keys_are_noticed(tmp_path: Path) -> None:
-    """The file says whether its keys are unique."""
+    """The file knows whether its keys are unique."""
     for kind in cases.KEY_KINDS:
         _write(tmp_path / "twice", kind, [1, 2, 3, 2])
         assert not PageFile(tmp_path / "twice").unique
@@ -107,7 +106,7 @@ def test_repeated_keys_are_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", cases.KEY_KINDS)
 def test_a_key_of_many_rows_does_not_swell_the_index(tmp_path: Path, kind: str) -> None:
-    """Rows of one key take about the room in the file that others do, and MESHJOIN joins them all."""
+    """Rows with equal keys take about as much room in the file as others, and MESHJOIN joins them all."""
     count = 3000
     _write(tmp_path / "different", kind, list(range(count)), 1000)
     table = _write(tmp_path / "same", kind, [7] * count, 1000)
@@ -124,16 +123,18 @@ def test_a_key_of_many_rows_does_not_swell_the_index(tmp_path: Path, kind: str) 
 
 
 @pytest.mark.parametrize("rows", [MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1])
-def test_so_many_equal_fingerprints_count_as_repeated(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Different keys whose fingerprints are all equal are all found, or the relation does not pass for unique."""
-    monkeypatch.setattr(keys, "fingerprint", lambda columns: np.zeros(len(columns[0]), dtype=np.int64))
-    relation = MemoryRelation(cases.master("string", list(range(rows))), ["id_a"], page_rows=1)
+def test_so_many_equal_fingerprints_count_as_repeated(rows: int) -> None:
+    """Of different keys with equal fingerprints either all are in the index, or the relation is not unique."""
+    table = cases.master("string", list(range(rows)))
+    relation = MemoryRelation(
+        table, ["id_a"], page_rows=1, fingerprint=lambda columns: np.zeros(len(columns[0]), dtype=np.int64)
+    )
     assert relation.unique == (rows < MOST_ROWS)
     assert len(relation.candidates(0)) == min(rows, MOST_ROWS)
 
 
 def test_null_keys_are_refused(tmp_path: Path) -> None:
-    """A row of R without a key could never be found: the writer says so, and leaves no file."""
+    """The writer refuses a row without a key, and leaves no file."""
     table = pa.table({"id_a": pa.array([1, None], pa.int64())})
     with pytest.raises(ValueError, match=r"key columns \['id_a'\] of the relation must not be null, row 1"):
         write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id_a"])
@@ -141,7 +142,7 @@ def test_null_keys_are_refused(tmp_path: Path) -> None:
 
 
 def test_columns_are_taken_by_name(tmp_path: Path) -> None:
-    """A batch whose columns lie in another order, or have other types, is refused: values never change places."""
+    """The writer refuses a batch whose columns have another order or other types."""
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64())])
     swapped = pa.RecordBatch.from_pydict({"v": [10], "id": [1]})
     retyped = pa.RecordBatch.from_pydict({"id": [1], "v": [1.5]})
@@ -152,7 +153,7 @@ def test_columns_are_taken_by_name(tmp_path: Path) -> None:
 
 
 def test_a_null_where_there_must_be_none_is_refused(tmp_path: Path) -> None:
-    """A null in a column that cannot be null does not become a zero."""
+    """The writer refuses a null in a column that is not nullable."""
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64(), nullable=False)])
     batch = pa.RecordBatch.from_pydict({"id": [1, 2], "v": [10, None]})
     with pytest.raises(ValueError, match="column v of a batch must not be null, it has 1 nulls: leave such rows out"):
@@ -160,7 +161,7 @@ def test_a_null_where_there_must_be_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_odd_sizes_are_named(tmp_path: Path) -> None:
-    """Pages without rows cannot be written, and an empty file is no page file."""
+    """Pages without rows and empty files are errors that say what to do."""
     table = cases.master("int64", [1])
     with pytest.raises(ValueError, match="page_rows must be at least 1, got 0"):
         write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id_a"], page_rows=0)
@@ -170,7 +171,7 @@ def test_odd_sizes_are_named(tmp_path: Path) -> None:
 
 
 def test_the_first_read_seeks(tmp_path: Path) -> None:
-    """A disk has to find page 0, too."""
+    """The first read of page 0 counts as a seek."""
     _write(tmp_path / "r", "int64", [1, 2])
     relation = PageFile(tmp_path / "r")
     relation.read_page(0)
@@ -178,7 +179,7 @@ def test_the_first_read_seeks(tmp_path: Path) -> None:
 
 
 def test_dictionaries_are_refused(tmp_path: Path) -> None:
-    """A page cannot hold a dictionary, nor one within a list: the writer says so, and leaves no file."""
+    """The writer refuses a dictionary, also in a list, and leaves no file."""
     words = pa.array(["tea"]).dictionary_encode()
     for column in (words, pa.array([["tea"]], pa.list_(words.type))):
         table = pa.table({"id": [1], "name": column})
@@ -190,7 +191,7 @@ def test_dictionaries_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_failed_build_leaves_the_old_file(tmp_path: Path) -> None:
-    """When the source fails halfway the file is as it was, and nothing else is left behind."""
+    """When the source fails halfway, the old file stays, and no other file is left."""
     old = _write(tmp_path / "r", "int64", [1, 2, 3])
 
     def failing() -> Iterator[pa.RecordBatch]:
@@ -204,7 +205,7 @@ def test_a_failed_build_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_damage_is_found_wherever_it_is(tmp_path: Path) -> None:
-    """A flipped byte in any page, in the directory or in the footer is an error, and so is a file cut short."""
+    """A flipped byte in a page, the directory or the footer is an error, and so is a truncated file."""
     path = tmp_path / "r"
     _write(path, "int64", cases.master_numbers())
     whole = path.read_bytes()
@@ -232,7 +233,7 @@ def test_a_damaged_page_is_found_when_it_is_read(tmp_path: Path) -> None:
 
 
 def test_a_damaged_index_is_found_before_a_key_is_missed(tmp_path: Path) -> None:
-    """A flipped bit in a key or a position of the index is an error of `verify` and of the look-up that meets it."""
+    """`verify`, and a look-up that reads that part of the index, find a flipped bit in a key or a position."""
     path = tmp_path / "r"
     numbers = cases.master_numbers()
     _write(path, "int64", numbers)
@@ -255,7 +256,7 @@ def test_a_damaged_index_is_found_before_a_key_is_missed(tmp_path: Path) -> None
 
 
 def test_an_empty_relation_is_a_file_too(tmp_path: Path) -> None:
-    """No rows make a file with no pages."""
+    """A relation without rows is a file without pages."""
     _write(tmp_path / "r", "string", [])
     relation = PageFile(tmp_path / "r")
     assert (relation.pages, relation.row_count) == (0, 0)
@@ -263,7 +264,7 @@ def test_an_empty_relation_is_a_file_too(tmp_path: Path) -> None:
 
 
 def test_is_synced_before_it_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is on the disk before its name is, and its name before the writer returns."""
+    """The writer syncs the file, renames it, then syncs the directory."""
     calls: list[str] = []
     fsync, replace = os.fsync, Path.replace
 

@@ -1,4 +1,4 @@
-"""The order of the papers' algorithms on the modelled disk, at a part of the benchmark's size."""
+"""The order of the papers' joins on the modelled disk, at a fraction of the benchmark's size."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def _ratios(rows: list[Ratio]) -> dict[str, float]:
 
 
 def test_the_front_stage_pays_on_a_skewed_stream() -> None:
-    """Each join is faster by far with the front stage than without it."""
+    """Each join is much faster with the front stage than without it."""
     ratio = _ratios(caching(SMALL))
     assert ratio["CHYBRIDJOIN / HYBRIDJOIN"] > 1.7
     assert ratio["CMESHJOIN / MESHJOIN"] > 1.7
@@ -22,9 +22,9 @@ def test_the_front_stage_pays_on_a_skewed_stream() -> None:
 
 
 def test_shedding_after_considering_beats_shedding_upfront() -> None:
-    """Tuples that have been considered and not joined are the dear ones: shedding those raises the service rate.
+    """Tuples that were considered and not joined are the expensive ones: to shed them raises the service rate.
 
-    Where the page is looked up hardly matters here, see docs/joins.md.
+    The look-up position hardly matters here; docs/joins.md says why.
     """
     ratio = _ratios(shedding(SMALL))
     assert ratio["considered / upfront shedding"] > 2
@@ -33,7 +33,7 @@ def test_shedding_after_considering_beats_shedding_upfront() -> None:
 
 
 def test_each_refinement_of_hybridjoin_is_faster_than_the_one_before() -> None:
-    """MESHJOIN, HYBRIDJOIN, X-HYBRIDJOIN, Optimised X-HYBRIDJOIN: each is ahead of the one before it at e = 1."""
+    """MESHJOIN, HYBRIDJOIN, X-HYBRIDJOIN, Optimised X-HYBRIDJOIN: each is faster than the one before at e = 1."""
     ratio = _ratios(family(WITH_LARGE_PAGES))
     assert ratio["HYBRIDJOIN / MESHJOIN, e = 1"] > 1
     assert ratio["X-HYBRIDJOIN, 15% kept / HYBRIDJOIN"] > 1.2
@@ -42,7 +42,7 @@ def test_each_refinement_of_hybridjoin_is_faster_than_the_one_before() -> None:
 
 
 def test_where_few_tuples_wait_for_a_page_skew_decides_between_meshjoin_and_hybridjoin() -> None:
-    """With pages found slower than they are read MESHJOIN is ahead on a uniform stream, HYBRIDJOIN on a skewed one."""
+    """If a seek takes longer than a transfer, MESHJOIN is ahead at e = 0 and HYBRIDJOIN at e = 1."""
     ratio = _ratios(few_waiting(FEW_WAIT))
     assert ratio["HYBRIDJOIN / MESHJOIN, few wait, e = 0"] < 0.9
     assert ratio["HYBRIDJOIN / MESHJOIN, few wait, e = 1"] > 1

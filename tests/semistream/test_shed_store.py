@@ -14,14 +14,14 @@ SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("note", pa.string())])
 
 
 class MachineStoppedError(BaseException):
-    """The machine has stopped; nothing can handle that."""
+    """The machine has stopped; no code handles this."""
 
 
 class Machine:
     """The system calls of a machine that stops before the call with number `stop_at`.
 
-    It remembers what has been synced. `restart` makes of the directory what a disk may keep: files not synced lose
-    half of their bytes; renames and removals of a directory not synced are undone, or kept.
+    It remembers what has been synced. `restart` leaves in the directory what a disk may keep: an unsynced file loses
+    half of its bytes; renames and removals in an unsynced directory are undone, or kept.
     """
 
     CALLS = ("open", "write", "fsync", "close", "replace", "unlink")
@@ -70,7 +70,7 @@ class Machine:
             self.undo.append(lambda: gone.write_bytes(content))
 
     def restart(self, *, directory_kept: bool) -> None:
-        """Stop for good, and leave on the disk what may be left."""
+        """Leave on the disk what a stop may leave."""
         for descriptor in self.descriptors:
             self.close(descriptor)
         for path in map(Path, self.unsynced):
@@ -86,7 +86,7 @@ def _batch(number: int) -> pa.RecordBatch:
 
 
 def _work(store: ShedStore, added: list[int], removing: list[int], removed: list[int]) -> None:
-    """Add three batches and remove two, noting what has begun and what has returned."""
+    """Add three batches and remove two; note what has begun and what has returned."""
     for number in range(2):
         store.add(_batch(number))
         added.append(number)
@@ -108,7 +108,7 @@ def _calls_of_all_work(directory: Path) -> int:
 
 
 def test_keeps_what_was_added_through_a_stop_between_any_two_calls(tmp_path: Path) -> None:
-    """Whenever the machine stops, a batch whose `add` returned is there whole, unless its removal had begun."""
+    """Whenever the machine stops, a batch whose `add` has returned is complete, unless its removal has begun."""
     calls = _calls_of_all_work(tmp_path / "count")
     assert calls > 30
     for stop_at in range(calls):
@@ -146,7 +146,7 @@ def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_file_of_other_columns_is_an_error(tmp_path: Path) -> None:
-    """Bytes are not read as another type, nor columns by their place, when the stream's columns have changed."""
+    """When the stream's columns have changed, no column is read as another type or by its place."""
     ShedStore(tmp_path, SCHEMA).add(_batch(1))
     retyped = pa.schema([pa.field("n", pa.float64()), SCHEMA.field("note")])
     swapped = pa.schema([SCHEMA.field("note"), SCHEMA.field("n")])
@@ -168,7 +168,7 @@ def test_stores_that_share_a_directory_keep_out_of_each_others_way(
 
     def interrupted(descriptor: int) -> None:
         monkeypatch.setattr(os, "fsync", fsync)
-        ShedStore(tmp_path, SCHEMA)  # while the first one's file is not finished
+        ShedStore(tmp_path, SCHEMA)  # before the first store's file is finished
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", interrupted)
@@ -178,7 +178,7 @@ def test_stores_that_share_a_directory_keep_out_of_each_others_way(
 
 
 def test_a_new_directory_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every directory that was made is synced into its parent."""
+    """Every new directory is synced into its parent."""
     synced: list[str] = []
     fsync = os.fsync
 
@@ -192,7 +192,7 @@ def test_a_new_directory_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
-    """Files added after a restart come after those from before."""
+    """Files that are added after a restart come after the older ones."""
     ShedStore(tmp_path, SCHEMA).add(_batch(0))
     store = ShedStore(tmp_path, SCHEMA)
     store.add(_batch(1))

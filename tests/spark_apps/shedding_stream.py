@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from semistream.relation.base import Page
+    from semistream.relation import Page
 
     from spark_apps.enriching.report import TaskReport
     from spark_apps.pipeline.definition import Pipeline

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
-    from semistream.relation.base import Page
+    from semistream.relation import Page
 
     from semistream import SemiStreamJoin
     from spark_apps.pipeline.definition import Pipeline

@@ -173,7 +173,10 @@ def test_the_topic_is_made_again_while_the_application_runs(application: Applica
     assert_each_event_landed_once(application)
     assert application.source() != old
     assert landed_rows(application, old) == before
-    assert "was deleted and made again. Nothing to do: the application reads the new topic from offset 0 on" in application.printed()
+    assert (
+        "was deleted and made again. Nothing to do: the application reads the new topic from offset 0 on"
+        in application.printed()
+    )
 
 
 def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(application: Application) -> None:

@@ -1,7 +1,5 @@
 """Semi-stream joins: a fast, skewed stream S with master data R that is larger than memory.
 
-Usable by itself, in a notebook for instance:
-
     >>> import pyarrow as pa
     >>> from semistream import CHybridJoin, MemoryRelation
     >>> products = pa.table({"id": [1, 2, 3], "name": ["tea", "salt", "rice"]})
@@ -10,10 +8,21 @@ Usable by itself, in a notebook for instance:
     >>> pa.Table.from_batches(join.feed(sales) + join.finish()).sort_by("pieces").column("name").to_pylist()
     ['tea', 'rice', 'rice']
 
-The joins are in `joins`, one algorithm a file; the parts they are made of lie beside this file; `relation` has the
-stores of R. Docstrings cite the papers by number: 004 MESHJOIN, 000 HYBRIDJOIN, 002 X-HYBRIDJOIN, 001 Optimised
-X-HYBRIDJOIN, 003 the front stage and load shedding.
+`joins` has one algorithm per file, `relation` the stores of R; the parts of the joins are beside this file.
+
+Docstrings cite five papers by name and year:
+
+- MESHJOIN 2007: Polyzotis, Skiadopoulos, Vassiliadis, Simitsis, Frantzell, "Supporting Streaming Updates in an Active
+  Data Warehouse".
+- HYBRIDJOIN 2011: Naeem, Dobbie, Weber, "HYBRIDJOIN for Near-Real-Time Data Warehousing".
+- Optimised X-HYBRIDJOIN 2012: Naeem, Dobbie, Weber, "Optimised X-HYBRIDJOIN for Near-Real-Time Data Warehousing".
+- X-HYBRIDJOIN 2013: Naeem, Dobbie, Weber, "Efficient processing of streaming updates with archived master data in
+  near-real-time data warehousing".
+- CHYBRIDJOIN 2017: Naeem, Dobbie, Lutteroth, Weber, "Skewed Distributions in Semi-Stream Joins: How much can Caching
+  help?", about the front stage and load shedding.
 """
+
+from importlib.metadata import version
 
 from semistream.condition import Between, Compare
 from semistream.joins import (
@@ -61,5 +70,8 @@ __all__ = [
     "TimedCHybridJoin",
     "UpfrontShedder",
     "XHybridJoin",
+    "__version__",
     "write_page_file",
 ]
+
+__version__ = version("semistream")

@@ -4,6 +4,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
+__all__ = [
+    "fixed_width",
+    "fixed_width_dtype",
+    "from_fixed_width",
+    "from_variable_width",
+    "is_variable_width",
+    "validity",
+    "variable_width",
+]
+
 _DTYPES: dict[int, np.dtype] = {
     8: np.dtype("u1"),
     16: np.dtype("u2"),
@@ -21,18 +31,18 @@ def is_variable_width(kind: pa.DataType) -> bool:
 def variable_width(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """View a string or binary column as (offsets, bytes); a null has no bytes."""
     _, offsets_buffer, data_buffer = column.buffers()
-    wide = pat.is_large_string(column.type) or pat.is_large_binary(column.type)
-    if offsets_buffer is None or len(column) == 0:
-        return np.zeros(len(column) + 1, dtype=np.int64), np.empty(0, dtype=np.uint8)
-    offsets = np.frombuffer(offsets_buffer, dtype=np.int64 if wide else np.int32)
-    offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    offsets = np.zeros(len(column) + 1, dtype=np.int64)
+    if offsets_buffer is not None and len(column):
+        wide = pat.is_large_string(column.type) or pat.is_large_binary(column.type)
+        stored = np.frombuffer(offsets_buffer, dtype=np.int64 if wide else np.int32)
+        offsets[:] = stored[column.offset : column.offset + len(column) + 1]
     data = np.empty(0, dtype=np.uint8) if data_buffer is None else np.frombuffer(data_buffer, dtype=np.uint8)
     data.flags.writeable = False  # always, so that kernels are compiled for one kind of array
     return offsets, data
 
 
 def fixed_width_dtype(kind: pa.DataType) -> np.dtype:
-    """Name the numpy type that moves values of `kind` as they are; booleans move as bytes."""
+    """Return the numpy type that copies values of `kind` unchanged; booleans are copied as bytes."""
     if pat.is_boolean(kind):
         return np.dtype(np.uint8)
     if (pat.is_primitive(kind) or pat.is_decimal(kind) or pat.is_fixed_size_binary(kind)) and kind.bit_width in _DTYPES:

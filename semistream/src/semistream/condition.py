@@ -1,4 +1,4 @@
-"""Join conditions other than equality, for MESHJOIN (004 section 3.3): each master row matches an interval."""
+"""Join conditions other than equality: each master row matches an interval (MESHJOIN 2007, section 3.3)."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -9,6 +9,8 @@ import pyarrow.types as pat
 
 from semistream.keys import as_int64, is_integral
 
+__all__ = ["Between", "Compare", "Condition", "ordered"]
+
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -17,10 +19,10 @@ class Condition(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Name the columns of R that it looks at."""
+        """The columns of R that the condition reads."""
 
     def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Give the least and the greatest value, in the order of `ordered`, that each row matches."""
+        """Return the least and the greatest value that each row matches, as `ordered` maps them."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,11 @@ class Between:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Name the columns of R that it looks at."""
+        """The columns of R that the condition reads."""
         return (self.low, self.high)
 
     def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Give the least and the greatest value that each row matches; a null bound matches nothing."""
+        """Return the least and the greatest value that each row matches; a null bound matches nothing."""
         low, low_valid = ordered(rows.column(self.low))
         high, high_valid = ordered(rows.column(self.high))
         return _closed(low, high, low_valid & high_valid)
@@ -44,22 +46,22 @@ class Between:
 
 @dataclass(frozen=True)
 class Compare:
-    """An inequality: s < r, s <= r, s > r or s >= r, r being a column of R."""
+    """An inequality: s < r, s <= r, s > r or s >= r, where r is a column of R."""
 
     operator: Literal["<", "<=", ">", ">="]
     column: str
 
     def __post_init__(self) -> None:
         if self.operator not in {"<", "<=", ">", ">="}:
-            raise ValueError(f"operator must be <, <=, > or >=, got {self.operator!r}: equality needs no condition")
+            raise ValueError(f"operator must be <, <=, > or >=, got {self.operator!r}: use MeshJoin for =")
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Name the columns of R that it looks at."""
+        """The columns of R that the condition reads."""
         return (self.column,)
 
     def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Give the least and the greatest value that each row matches; a null matches nothing."""
+        """Return the least and the greatest value that each row matches; a null matches nothing."""
         r, valid = ordered(rows.column(self.column))
         if self.operator in {"<", "<="}:
             strict = self.operator == "<"
@@ -71,7 +73,7 @@ class Compare:
 
 
 def ordered(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Map an integer, time or float column to int64 in the same order; nulls and NaN are not valid."""
+    """Map an integer, time or float column to int64 of the same order; nulls and NaN are not valid."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if is_integral(column.type) and not pat.is_uint64(column.type):
         return as_int64(column), valid

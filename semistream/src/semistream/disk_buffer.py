@@ -1,6 +1,8 @@
-"""The disk buffer: the one page of R that is in memory at a time, d tuples (000 section 4.1)."""
+"""The disk buffer: the page of R that is in memory, d tuples (HYBRIDJOIN 2011, section 4.1)."""
 
 from semistream.relation.base import Page, Relation
+
+__all__ = ["DiskBuffer"]
 
 
 class DiskBuffer:
@@ -12,9 +14,9 @@ class DiskBuffer:
 
     @staticmethod
     def size(relation: Relation) -> int:
-        """Say how many bytes a page and its keys take."""
+        """Return the bytes that the largest page and its keys take."""
         return relation.page_bytes + 8 * relation.page_rows
 
-    def load(self, page: int) -> Page:
+    def read(self, page: int) -> Page:
         """Read a page into the buffer."""
         return self._relation.read_page(page)

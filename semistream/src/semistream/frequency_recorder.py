@@ -1,22 +1,25 @@
-"""How often each cached tuple is asked for, and the threshold that moves (003 section 3.2.1).
+"""How often each cached tuple is hit, and the threshold for new ones (CHYBRIDJOIN 2017, section 3.2.1).
 
-The papers overwrite the least frequent tuple. Searching all for it is dear, so the hand of a clock looks at `_SWEEP`
-tuples, takes the least frequent of them, and halves the counts it has passed: what was frequent long ago fades.
+The paper overwrites the least frequent tuple. A search through all tuples is too expensive. Here, as in the clock
+algorithm, a hand moves over `_SWEEP` tuples, picks the least frequent of them as victim, and halves each frequency it
+passes, so that old hits fade.
 """
 
 import numpy as np
 
-from semistream.kernel import kernel
+from semistream.kernels import kernel
+
+__all__ = ["FrequencyRecorder"]
 
 _SWEEP = 8
 
 
 class FrequencyRecorder:
-    """Frequencies of cached tuples and the least frequency that lets another tuple in.
+    """Frequencies of cached tuples, and the frequency that another tuple needs to be cached.
 
     Attributes:
-        frequency: times each slot was hit, fading.
-        threshold: falls while the cache has room, rises when tuples are overwritten too often, falls again in calm.
+        frequency: the fading number of hits of each slot.
+        threshold: falls while the cache has room or few tuples are overwritten, rises when many are.
     """
 
     def __init__(self, slots: int) -> None:
@@ -29,7 +32,7 @@ class FrequencyRecorder:
 
     @staticmethod
     def bytes_per_slot() -> int:
-        """Say what a cached tuple costs."""
+        """Return the bytes that a cached tuple takes."""
         return 4
 
     @property
@@ -38,20 +41,23 @@ class FrequencyRecorder:
         return self.frequency.nbytes
 
     def victims(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Choose slots to overwrite by tuples that occurred `f` times, at most one in `_SWEEP` of all at a time.
+        """Choose slots to overwrite, at most one in `_SWEEP` of all, for tuples that occurred `f` times.
 
-        Gives which of the tuples get one, and their slots: a tuple does not overwrite one that is more frequent.
+        A tuple does not overwrite one that is more frequent.
+
+        Returns:
+            The tuples that get a slot, as places in `f`, and their slots.
         """
         slots = len(self.frequency)
         sweep = min(_SWEEP, slots)
         least = np.empty(min(len(f), slots // sweep), dtype=np.int64)
         self._hand = int(_sweep(least, sweep, self._hand, self.frequency))
-        chosen = np.flatnonzero(f[: len(least)] >= self.frequency[least])
-        self._overwritten += len(chosen)
-        return chosen, least[chosen]
+        admitted = np.flatnonzero(f[: len(least)] >= self.frequency[least])
+        self._overwritten += len(admitted)
+        return admitted, least[admitted]
 
     def adapt(self, tuples: int, *, room: bool) -> None:
-        """Move the threshold after `tuples` more stream tuples have been looked up."""
+        """Move the threshold after `tuples` more look-ups; `room` tells whether the cache has room."""
         if room:
             self.threshold = max(1, self.threshold - 1)
             return
@@ -66,8 +72,9 @@ class FrequencyRecorder:
 
 
 @kernel
-def _sweep(chosen: np.ndarray, sweep: int, hand: int, frequency: np.ndarray) -> int:
-    for i in range(len(chosen)):
+def _sweep(victims: np.ndarray, sweep: int, hand: int, frequency: np.ndarray) -> int:
+    """Write the least frequent slot of each sweep into `victims`, and return where the hand stops."""
+    for i in range(len(victims)):
         least = hand
         for _ in range(sweep):
             if frequency[hand] < frequency[least]:
@@ -76,5 +83,5 @@ def _sweep(chosen: np.ndarray, sweep: int, hand: int, frequency: np.ndarray) -> 
             hand += 1
             if hand == len(frequency):
                 hand = 0
-        chosen[i] = least
+        victims[i] = least
     return hand

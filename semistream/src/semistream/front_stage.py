@@ -1,4 +1,7 @@
-"""The front stage (003 section 3): frequent master tuples in memory, probed before a stream tuple has to wait."""
+"""The front stage: frequent master tuples in memory, probed before a stream tuple has to wait.
+
+CHYBRIDJOIN 2017, section 3.
+"""
 
 from collections.abc import Callable
 
@@ -6,23 +9,28 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.frequency_recorder import FrequencyRecorder
-from semistream.kernel import BLOCK, home, kernel, mix, tag
+from semistream.hashing import AHEAD, home, mix, tag
+from semistream.kernels import kernel
 from semistream.relation.base import Page
 from semistream.stream_buffer import Chunk
-from semistream.tuple_cache import NONE, TupleCache, expect, find
+from semistream.tuple_cache import NONE, TupleCache, expect, slot_of
+
+__all__ = ["Confirm", "FrontStage"]
+
+Confirm = Callable[[np.ndarray, np.ndarray], np.ndarray]  # rows and cache slots: do their real keys match?
 
 
 class FrontStage:
     """H_R with its frequency recorder, and a bounded memory of keys that R does not have.
 
-    Absent keys are in a direct-mapped table: a key forgets another one that falls on its place. Only a key that the
-    index does not know at all is remembered, so that a collision of fingerprints never hides a row.
+    Absent keys are in a direct-mapped table: a key overwrites another one at the same place. Only a key that the
+    index does not know is remembered, so a collision of fingerprints never hides a row.
 
     Attributes:
-        cache: H_R. It may have no slots; then every tuple goes on to wait.
+        cache: H_R. It may have no slots; then every tuple has to wait.
         recorder: frequencies of cached tuples.
-        hits: stream tuples matched by the cache so far.
-        known_absent: stream tuples that were known to match nothing so far.
+        hits: stream tuples that the cache has matched so far.
+        known_absent: stream tuples so far whose key was remembered as absent, or null.
     """
 
     def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int, absent_slots: int, chunk_rows: int) -> None:
@@ -32,22 +40,12 @@ class FrontStage:
         self.known_absent = 0
         self._absent_keys = np.zeros(max(absent_slots, 1), dtype=np.int64)
         self._absent_used = np.zeros(max(absent_slots, 1), dtype=np.bool_)
-        self._hit_rows = np.empty(chunk_rows, dtype=np.int64)
-        self._hit_slots = np.empty(chunk_rows, dtype=np.int64)
-        self._unmatched_rows = np.empty(chunk_rows, dtype=np.int64)
-        self._miss_rows = np.empty(chunk_rows, dtype=np.int64)
-        self._arrays = (
-            self._absent_keys,
-            self._absent_used,
-            self._hit_rows,
-            self._hit_slots,
-            self._unmatched_rows,
-            self._miss_rows,
-        )
+        # The output of a probe: rows that hit, their slots, rows that match nothing, rows that miss.
+        self._probed = tuple(np.empty(chunk_rows, dtype=np.int64) for _ in range(4))
 
     @staticmethod
     def bytes_per_slot(schema: pa.Schema) -> int:
-        """Say what a cached tuple costs, its strings not counted."""
+        """Return the bytes that a cached tuple takes, without its strings."""
         return TupleCache.bytes_per_slot(schema) + FrequencyRecorder.bytes_per_slot()
 
     BYTES_PER_ABSENT_KEY = 9
@@ -56,22 +54,25 @@ class FrontStage:
     @property
     def nbytes(self) -> int:
         """Count the bytes of all arrays."""
-        return self.cache.nbytes + self.recorder.nbytes + sum(array.nbytes for array in self._arrays)
+        absent = self._absent_keys.nbytes + self._absent_used.nbytes
+        return self.cache.nbytes + self.recorder.nbytes + absent + sum(rows.nbytes for rows in self._probed)
 
     def probe(
-        self, chunk: Chunk, room: int, needed: np.ndarray, blocks: int, confirm: "Confirm | None"
+        self, chunk: Chunk, room: int, needed: np.ndarray, blocks: int, confirm: Confirm | None
     ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Look stream tuples up until as many have to wait as there is room for (003 algorithm 3).
+        """Look stream tuples up until there is no room for more that have to wait.
+
+        CHYBRIDJOIN 2017, algorithm 3.
 
         Args:
             chunk: the stream tuples, in order.
             room: tuples that may still wait.
             needed: heap blocks that each tuple takes while it waits; empty when it has no strings.
             blocks: heap blocks that are free.
-            confirm: compares real keys of rows and cache slots; None when 64-bit keys are exact.
+            confirm: compares the real keys of rows and cache slots; None when 64-bit keys are exact.
 
         Returns:
-            Tuples read, rows that hit and their cache slots, rows that match nothing, rows that have to wait.
+            Tuples read, rows that hit, their cache slots, rows that match nothing, rows that have to wait.
         """
         read, hits, unmatched, misses = _probe(
             chunk.keys,
@@ -85,13 +86,11 @@ class FrontStage:
             self.recorder.frequency,
             self._absent_keys,
             self._absent_used,
-            self._hit_rows,
-            self._hit_slots,
-            self._unmatched_rows,
-            self._miss_rows,
+            *self._probed,
         )
-        rows, slots = self._hit_rows[:hits], self._hit_slots[:hits]
-        waiting = self._miss_rows[:misses]
+        hit_rows, hit_slots, unmatched_rows, miss_rows = self._probed
+        rows, slots = hit_rows[:hits], hit_slots[:hits]
+        waiting = miss_rows[:misses]
         if confirm is not None and hits:
             same = confirm(rows, slots)
             waiting = np.sort(np.concatenate([waiting, rows[~same]]))
@@ -100,10 +99,12 @@ class FrontStage:
         self.known_absent += unmatched
         if self.cache.slots:
             self.recorder.adapt(read, room=self.cache.has_room)
-        return read, rows, slots, self._unmatched_rows[:unmatched], waiting
+        return read, rows, slots, unmatched_rows[:unmatched], waiting
 
-    def consider(self, page: Page, matched: np.ndarray) -> None:
-        """Cache the page's tuples that met enough waiting stream tuples (003 algorithm 1, lines 19 to 22).
+    def admit_frequent(self, page: Page, matched: np.ndarray) -> None:
+        """Cache the page's tuples that matched enough waiting stream tuples.
+
+        CHYBRIDJOIN 2017, algorithm 1, lines 19 to 22.
 
         Args:
             page: the page in the disk buffer.
@@ -114,7 +115,7 @@ class FrontStage:
         self.admit(page, rows[:found], counts[:found])
 
     def admit(self, page: Page, frequent: np.ndarray, f: np.ndarray) -> None:
-        """Put tuples of the page that occurred `f` times into free slots, or over the least frequent ones."""
+        """Cache tuples of the page, which occurred `f` times, in free slots or over less frequent tuples."""
         if not len(frequent):
             return
         fresh = self.cache.lacks(page.keys[frequent])
@@ -123,8 +124,8 @@ class FrontStage:
             slots = self.cache.free_slots(len(frequent))
             frequent, f = frequent[: len(slots)], f[: len(slots)]
         else:
-            chosen, slots = self.recorder.victims(f)
-            frequent, f = frequent[chosen], f[chosen]
+            admitted, slots = self.recorder.victims(f)
+            frequent, f = frequent[admitted], f[admitted]
         self.recorder.frequency[slots] = f
         self.cache.put(page.rows.select(self.cache.rows.schema.names), frequent, page.keys, page.first, slots)
 
@@ -133,11 +134,8 @@ class FrontStage:
         _remember(keys, self._absent_keys, self._absent_used)
 
     def forget_absent(self) -> None:
-        """Forget which keys R does not have: it may have new rows."""
+        """Forget all absent keys, because R may have new rows."""
         self._absent_used[:] = False
-
-
-Confirm = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @kernel
@@ -160,13 +158,13 @@ def _probe(
 ) -> tuple[int, int, int, int]:
     hits, unmatched, misses, may_wait = 0, 0, 0, 0
     for i in range(len(keys)):
-        if i % BLOCK == 0:
-            expect(keys[i : i + BLOCK], cache_keys, frequency, entries)
+        if i % AHEAD == 0:
+            expect(keys[i : i + AHEAD], cache_keys, entries, frequency)
         if not valid[i]:
             unmatched_rows[unmatched] = i
             unmatched += 1
             continue
-        slot = find(keys[i], cache_keys, entries)
+        slot = slot_of(keys[i], cache_keys, entries)
         if slot == NONE:
             place = home(tag(mix(keys[i])), len(absent_keys))
             if absent_used[place] and absent_keys[place] == keys[i]:
@@ -192,7 +190,7 @@ def _probe(
 
 @kernel
 def _frequent(matched: np.ndarray, threshold: int, rows: np.ndarray, counts: np.ndarray) -> int:
-    """Fill in the rows that were matched often enough and how often, and count them."""
+    """Write the rows that were matched often enough, and how often, and count them."""
     found = 0
     start = 0
     for i in range(1, len(matched) + 1):

@@ -1,76 +1,26 @@
 """Join keys as 64-bit integers.
 
-An integer, date or timestamp column is its own 64-bit key. Strings, binaries and keys of two or more columns become a
-64-bit fingerprint; a match of fingerprints is a candidate only, which `KeyCodec.equal` confirms on the real columns,
-so that a collision costs time and never a wrong row.
+An integer, date or time column is its own 64-bit key. Strings, binaries and keys of several columns become a 64-bit
+fingerprint. Equal fingerprints are only a candidate for a match: `KeyCodec.equal` compares the real columns. So a
+collision costs time and never gives a wrong row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from semistream.arrow import variable_width
-from semistream.kernel import kernel, mix
+from semistream.arrow import is_variable_width, variable_width
+from semistream.hashing import mix
+from semistream.kernels import kernel
+
+__all__ = ["Fingerprint", "KeyCodec", "as_int64", "fingerprint", "is_integral"]
+
+Fingerprint = Callable[[Sequence[pa.Array]], np.ndarray]  # key columns to 64 bits per row
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-
-
-class KeyCodec:
-    """Turns key columns into 64-bit keys, the same for the stream and for the relation.
-
-    Args:
-        types: of the key columns.
-        partner: the codec of the keys that these are joined with.
-
-    Attributes:
-        kinds: what each column holds; only equal kinds can be joined.
-        exact: equal 64-bit keys mean equal key columns, so that candidates need no confirmation.
-        wraps: for each column, whether its integers from 2^63 on become negative.
-    """
-
-    def __init__(self, types: Sequence[pa.DataType], partner: "KeyCodec | None" = None) -> None:
-        for kind in types:
-            if not (is_integral(kind) or _is_text(kind)):
-                raise ValueError(
-                    f"key column type must be an integer, date, timestamp, string or binary, got {kind}: "
-                    "cast the column first"
-                )
-        self.kinds = [_family(kind) for kind in types]
-        self.exact = len(types) == 1 and is_integral(types[0])
-        self.wraps = [pat.is_uint64(kind) for kind in types]
-        if partner is not None and self.kinds != partner.kinds:
-            raise ValueError(
-                f"stream key {self.kinds} and relation key {partner.kinds} must be of the same kinds: "
-                "cast one of them first"
-            )
-        others = self.wraps if partner is None else partner.wraps
-        self._one_sided = [a != b for a, b in zip(self.wraps, others, strict=True)]
-
-    def encode(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-        """Give the 64-bit key of each row, and whether the row has a key that its partner can have at all.
-
-        It has none if a column is null, or beyond the partner's integers: negative beside unsigned ones of 64 bits,
-        or from 2^63 on beside signed ones.
-        """
-        valid = np.ones(len(columns[0]), dtype=np.bool_)
-        for column, one_sided in zip(columns, self._one_sided, strict=True):
-            if column.null_count:
-                valid &= column.is_valid().to_numpy(zero_copy_only=False)
-            if one_sided:
-                valid &= as_int64(column) >= 0
-        keys = as_int64(columns[0]) if self.exact else fingerprint(columns)
-        return keys, valid
-
-    @staticmethod
-    def equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> np.ndarray:
-        """Compare real key columns row by row."""
-        same = np.ones(len(left[0]), dtype=np.bool_)
-        for a, b in zip(left, right, strict=True):
-            same &= pc.equal(_comparable(a), _comparable(b)).fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
-        return same
 
 
 def fingerprint(columns: Sequence[pa.Array]) -> np.ndarray:
@@ -85,29 +35,88 @@ def fingerprint(columns: Sequence[pa.Array]) -> np.ndarray:
     return prints
 
 
+class KeyCodec:
+    """Turns key columns into 64-bit keys, in the same way for the stream and for the relation.
+
+    Args:
+        types: types of the key columns.
+        partner: the codec of the keys that these are joined with.
+        fingerprint: hashes keys that are not one integer; a partner's is used instead if there is one.
+
+    Attributes:
+        kinds: what each column holds; only equal kinds can be joined.
+        exact: whether equal 64-bit keys mean equal key columns, so that candidates need no confirmation.
+        wraps: for each column, whether its integers from 2^63 on become negative.
+        fingerprint: hashes keys that are not one integer.
+    """
+
+    def __init__(
+        self,
+        types: Sequence[pa.DataType],
+        partner: "KeyCodec | None" = None,
+        fingerprint: Fingerprint = fingerprint,
+    ) -> None:
+        for kind in types:
+            if not (is_integral(kind) or is_variable_width(kind)):
+                raise ValueError(
+                    f"key column type must be an integer, date, time, timestamp, string or binary, got {kind}: "
+                    "cast the column first"
+                )
+        self.kinds = [_family(kind) for kind in types]
+        self.exact = len(types) == 1 and is_integral(types[0])
+        self.wraps = [pat.is_uint64(kind) for kind in types]
+        if partner is not None and self.kinds != partner.kinds:
+            raise ValueError(
+                f"stream key {self.kinds} and relation key {partner.kinds} must be of the same kinds: "
+                "cast one of them first"
+            )
+        self.fingerprint: Fingerprint = fingerprint if partner is None else partner.fingerprint
+        others = self.wraps if partner is None else partner.wraps
+        self._one_sided = [a != b for a, b in zip(self.wraps, others, strict=True)]
+
+    def encode(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the 64-bit key of each row, and whether the row has a key that can match the partner's.
+
+        A row has none if a column is null, or outside of the partner's integers: negative where the partner has
+        unsigned integers of 64 bits, from 2^63 on where it has signed ones.
+        """
+        valid = np.ones(len(columns[0]), dtype=np.bool_)
+        for column, one_sided in zip(columns, self._one_sided, strict=True):
+            if column.null_count:
+                valid &= column.is_valid().to_numpy(zero_copy_only=False)
+            if one_sided:
+                valid &= as_int64(column) >= 0
+        keys = as_int64(columns[0]) if self.exact else self.fingerprint(columns)
+        return keys, valid
+
+    @staticmethod
+    def equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> np.ndarray:
+        """Compare the real key columns row by row; null equals nothing."""
+        same = np.ones(len(left[0]), dtype=np.bool_)
+        for a, b in zip(left, right, strict=True):
+            same &= pc.equal(_comparable(a), _comparable(b)).fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
+        return same
+
+
 def as_int64(column: pa.Array) -> np.ndarray:
-    """View or cast an integer-like column as int64; nulls become 0, and integers from 2^63 on negative."""
+    """View or cast an integer or time column as int64; nulls become 0, integers from 2^63 on negative."""
     column = _comparable(column)
     keys: np.ndarray = (column.fill_null(0) if column.null_count else column).to_numpy()
     return keys
 
 
 def is_integral(kind: pa.DataType) -> bool:
-    """Tell whether values are integers, or times, which Arrow counts in integers."""
+    """Tell whether values are integers, or dates and times, which Arrow stores as integers."""
     return bool(pat.is_integer(kind) or pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_time(kind))
 
 
 def _comparable(column: pa.Array) -> pa.Array:
-    """Cast an integer-like column to int64; leave others."""
+    """Cast an integer or time column to int64; leave others as they are."""
     if not is_integral(column.type) or pat.is_int64(column.type):
         return column
     if pat.is_date32(column.type) or pat.is_time32(column.type):
         column = column.cast(pa.int32())
     return column.cast(pa.int64(), safe=False)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind))
 
 
 def _family(kind: pa.DataType) -> str:

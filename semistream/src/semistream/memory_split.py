@@ -1,7 +1,7 @@
-"""The split of memory over a join's parts: the one place that decides it.
+"""The split of memory over a join's parts; nothing else decides it.
 
 The papers give most of the memory to H_S and Q, a small share to the stream buffer, one page to the disk buffer, and
-15% to the front stage (003 section 5.4, 000 section 4.4.1).
+15% to the front stage (CHYBRIDJOIN 2017, section 5.4; HYBRIDJOIN 2011, section 4.4.1).
 """
 
 from dataclasses import dataclass
@@ -12,25 +12,27 @@ from semistream import arrow
 from semistream.disk_buffer import DiskBuffer
 from semistream.front_stage import FrontStage
 from semistream.relation.base import Relation
-from semistream.row_store import BLOCK, RowStore
+from semistream.row_store import BLOCK_BYTES, RowStore
 from semistream.stream_buffer import StreamBuffer
 from semistream.waiting_tuples import WaitingTuples
 
+__all__ = ["MemorySplit", "Needs", "Shares", "heap_blocks", "split_memory"]
+
 _LEAST = 16  # rows of the smallest chunk, slots of the smallest table
 _MOST_CHUNK_ROWS = 65536
-_LEAST_BLOCKS = 2048  # heap of a join with few slots, if its memory affords that
-_SMALL = 1024  # bytes of counters and the like in all parts together
-_PROBE_BYTES = 8  # a found slot and its master row, for each row of a chunk
+_LEAST_BLOCKS = 2048  # heap of a join with few slots, if its memory allows it
+_SMALL = 1024  # bytes of counters and the like, all parts together
+_PROBE_BYTES = 8  # a found slot and its master row, per row of a chunk
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of a join's memory; what is left goes to H_S and Q.
+    """Shares of a join's memory; the rest goes to H_S and Q.
 
     Attributes:
-        stream_buffer: share of the stream buffer and the arrays that one chunk of it needs.
-        front_stage: share of H_R, of joins that have it, and of the non-swappable pages of X-HYBRIDJOIN.
-        absent: share of the memory of absent keys, of joins that have a front stage.
+        stream_buffer: share of the stream buffer and of the arrays that one chunk of it needs.
+        front_stage: share of H_R, or of the non-swappable pages of X-HYBRIDJOIN; for joins that have one of them.
+        absent: share of the absent keys, for joins that have a front stage.
         string_bytes: expected length of a string or binary value.
     """
 
@@ -42,12 +44,12 @@ class Shares:
     def __post_init__(self) -> None:
         total = self.stream_buffer + self.front_stage + self.absent
         if min(self.stream_buffer, self.front_stage, self.absent) < 0 or total >= 1:
-            raise ValueError(f"shares must not be negative and their sum less than 1, got {self}: H_S gets the rest")
+            raise ValueError(f"shares must not be negative and their sum less than 1, got {self}: lower one of them")
 
 
 @dataclass(frozen=True)
 class MemorySplit:
-    """Sizes of a join's parts, which together fill its memory."""
+    """Sizes of a join's parts; together they fill its memory."""
 
     chunk_rows: int
     buffer_bytes: int
@@ -61,7 +63,7 @@ class MemorySplit:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a join asks of the split beside stream buffer, disk buffer and H_S."""
+    """What a join needs from the split in addition to stream buffer, disk buffer and H_S."""
 
     front_stage: bool = False
     pinned_pages: bool = False
@@ -77,22 +79,23 @@ def split_memory(
     shares: Shares,
     needs: Needs,
     relation: Relation,
-    read: pa.Schema,
+    buffered: pa.Schema,
     kept: pa.Schema,
     cached: pa.Schema,
 ) -> MemorySplit:
-    """Divide `memory` bytes, or say what the least would be.
+    """Divide `memory` bytes; when they are too few, the error names the least.
 
     Args:
-        memory: all that there is.
+        memory: the budget.
         shares: how it is divided.
-        needs: what the join asks for.
+        needs: what the join needs.
         relation: R.
-        read: the stream's columns that the stream buffer holds.
-        kept: those that a waiting tuple has.
-        cached: R's columns that the front stage has.
+        buffered: the stream's columns in the stream buffer.
+        kept: the stream's columns of a waiting tuple.
+        cached: R's columns in the front stage.
     """
-    chunk_row = _row_bytes(read, shares) + StreamBuffer.BYTES_PER_ROW + FrontStage.BYTES_PER_CHUNK_ROW + _PROBE_BYTES
+    buffered_row = _row_bytes(buffered, shares) + StreamBuffer.BYTES_PER_ROW
+    chunk_row = buffered_row + FrontStage.BYTES_PER_CHUNK_ROW + _PROBE_BYTES
     cache_slot = (
         FrontStage.bytes_per_slot(cached)
         + heap_blocks(cached, shares) * RowStore.bytes_per_block(cached)
@@ -112,15 +115,15 @@ def split_memory(
     if memory < least:
         raise ValueError(
             f"memory must be at least {least} bytes for this join, relation and stream, got {memory}: "
-            "give it more, or build the relation with fewer rows a page"
+            "give it more, or build the relation with fewer rows per page"
         )
 
     def slots(share: float, size: int) -> int:
-        """Count the slots that a share affords beyond the least configuration."""
+        """Return the slots of a part: the least, and as many more as its share allows."""
         return _LEAST + int(share * (memory - least)) // size
 
     chunk_rows = min(slots(shares.stream_buffer, chunk_row), _MOST_CHUNK_ROWS)
-    buffer_bytes = chunk_rows * (_row_bytes(read, shares) + StreamBuffer.BYTES_PER_ROW)
+    buffer_bytes = chunk_rows * buffered_row
     cache_slots = slots(shares.front_stage, cache_slot) if needs.front_stage else 0
     absent_slots = slots(shares.absent, FrontStage.BYTES_PER_ABSENT_KEY) if needs.front_stage else 0
     pinned = needs.pinned_pages * max(1, int(shares.front_stage * (memory - least)) // page)
@@ -142,7 +145,7 @@ def split_memory(
         pinned_pages=pinned,
         waiting_slots=waiting_slots,
         waiting_blocks=min(
-            (rest - waiting_slots * (waiting_slot - waiting_strings)) // (BLOCK + 4),
+            (rest - waiting_slots * (waiting_slot - waiting_strings)) // (BLOCK_BYTES + 4),
             max(waiting_slots * heap_blocks(kept, shares), _LEAST_BLOCKS),
         ),
     )
@@ -150,7 +153,7 @@ def split_memory(
 
 def heap_blocks(schema: pa.Schema, shares: Shares) -> int:
     """Count the heap blocks a row is expected to take."""
-    return sum(-(-shares.string_bytes // BLOCK) for field in schema if arrow.is_variable_width(field.type))
+    return sum(-(-shares.string_bytes // BLOCK_BYTES) for field in schema if arrow.is_variable_width(field.type))
 
 
 def _row_bytes(schema: pa.Schema, shares: Shares) -> int:

@@ -1,76 +1,78 @@
-"""Join results kept with their stream tuple until it expires, for output in stream order (004 section 3.3)."""
+"""Join results kept until their stream tuple expires, for output in stream order (MESHJOIN 2007, section 3.3)."""
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.kernel import kernel
+from semistream.kernels import kernel
 from semistream.relation.base import Page
 from semistream.row_store import RowStore
+
+__all__ = ["OrderedResults"]
 
 _NONE = -1
 
 
 class OrderedResults:
-    """Master rows by waiting tuple; there is room for as many as tuples can wait."""
+    """Master rows by waiting tuple; there is room for one per slot of the waiting tuples."""
 
     def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int) -> None:
         self.rows = RowStore(schema, slots, heap_blocks)
-        self._first = np.full(slots, _NONE, dtype=np.int32)
+        self._head = np.full(slots, _NONE, dtype=np.int32)
         self._next = np.full(slots, _NONE, dtype=np.int32)
         self._free = np.arange(slots, dtype=np.int32)
         self._free_count = slots
 
     @staticmethod
     def bytes_per_slot(schema: pa.Schema) -> int:
-        """Say what a result costs, its strings not counted."""
+        """Return the bytes that a result takes, without its strings."""
         return RowStore.bytes_per_slot(schema) + 4 + 4 + 4
 
     @property
     def nbytes(self) -> int:
         """Count the bytes of all arrays."""
-        return self.rows.nbytes + self._first.nbytes + self._next.nbytes + self._free.nbytes
+        return self.rows.nbytes + self._head.nbytes + self._next.nbytes + self._free.nbytes
 
     def add(self, slots: np.ndarray, page: Page, matched: np.ndarray) -> None:
-        """Keep the page's rows that waiting tuples match."""
+        """Keep the rows of a page that waiting tuples match."""
         master = page.rows.select(self.rows.schema.names)
         needed = self.rows.blocks_needed(master)
         if len(slots) > self._free_count or (len(needed) and needed[matched].sum() > self.rows.free_blocks):
             raise MemoryError(
                 f"results in stream order must fit into memory until their tuples expire, there is room for "
-                f"{len(self._free)}: give the join more memory, or take the output out of order"
+                f"{len(self._free)}: give the join more memory, or use MeshJoin, whose output has no order"
             )
         self._free_count -= len(slots)
         places = self._free[self._free_count : self._free_count + len(slots)].copy()
         self.rows.put(master, matched, places, page.first + matched)
-        _link(slots, places, self._first, self._next)
+        _link(slots, places, self._head, self._next)
 
-    def take(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Unlink the results of tuples: the tuple of each result, in order, and where the result is."""
+    def pop(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Unlink the results of tuples. Return the tuple of each result, in order, and the result's place."""
         tuples = np.empty(len(self._free) - self._free_count, dtype=np.int64)
         places = np.empty(len(tuples), dtype=np.int64)
-        count = int(_unlink(slots, self._first, self._next, tuples, places))
+        count = int(_unlink(slots, self._head, self._next, tuples, places))
         return tuples[:count], places[:count]
 
     def release(self, places: np.ndarray) -> None:
-        """Give the room of results back."""
-        self.rows.free(places)
+        """Free the places of results."""
+        self.rows.release(places)
         self._free[self._free_count : self._free_count + len(places)] = places
         self._free_count += len(places)
 
 
 @kernel
-def _link(slots: np.ndarray, places: np.ndarray, first: np.ndarray, next_: np.ndarray) -> None:
+def _link(slots: np.ndarray, places: np.ndarray, head: np.ndarray, next_: np.ndarray) -> None:
     for i in range(len(slots)):
-        next_[places[i]] = first[slots[i]]
-        first[slots[i]] = places[i]
+        next_[places[i]] = head[slots[i]]
+        head[slots[i]] = places[i]
 
 
 @kernel
-def _unlink(slots: np.ndarray, first: np.ndarray, next_: np.ndarray, tuples: np.ndarray, places: np.ndarray) -> int:
+def _unlink(slots: np.ndarray, head: np.ndarray, next_: np.ndarray, tuples: np.ndarray, places: np.ndarray) -> int:
     count = 0
     for slot in slots:
-        place = first[slot]
-        first[slot] = _NONE
+        place = head[slot]
+        head[slot] = _NONE
         while place != _NONE:
             tuples[count] = slot
             places[count] = place

@@ -1,13 +1,15 @@
-"""Stream tuples in the order of a value, for conditions that are intervals (004 section 3.3)."""
+"""Stream tuples in the order of a value, for conditions that are intervals (MESHJOIN 2007, section 3.3)."""
 
 import numpy as np
 
-from semistream.kernel import Integer, kernel
+from semistream.kernels import Integer, kernel
 from semistream.stream_table import Cursor, Found
+
+__all__ = ["OrderedWindow"]
 
 
 class OrderedWindow:
-    """What `StreamTable` is for equality, for intervals: tuples by value, kept sorted."""
+    """Waiting tuples sorted by value: takes the place of `StreamTable` when master rows match intervals."""
 
     def __init__(self, slots: int) -> None:
         self.keys = np.zeros(slots, dtype=np.int64)
@@ -18,7 +20,7 @@ class OrderedWindow:
 
     @property
     def nbytes(self) -> int:
-        """Count the bytes of all arrays; there are fewer than those of a `StreamTable`."""
+        """Count the bytes of all arrays; a `StreamTable` takes more."""
         return self.keys.nbytes + self._order.nbytes + self._merged.nbytes + self._gone.nbytes
 
     def insert(self, slots: np.ndarray, keys: np.ndarray) -> None:
@@ -38,7 +40,7 @@ class OrderedWindow:
     def probe(
         self, low: np.ndarray, high: np.ndarray, cursor: Cursor, found_slots: np.ndarray, found_rows: np.ndarray
     ) -> Found:
-        """Find the tuples within each interval, as `StreamTable.probe` finds those of each key."""
+        """Find the tuples within each master row's interval, as `StreamTable.probe` finds those of its key."""
         found, row, place = _probe(low, high, *cursor, self.keys, self._order[: self._count], found_slots, found_rows)
         return int(found), (int(row), int(place))
 

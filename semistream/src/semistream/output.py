@@ -1,4 +1,4 @@
-"""What a join gives: joined rows as Arrow, or pairs of numbers only."""
+"""The output of a join: joined rows as Arrow, or pairs of numbers."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from semistream.relation.base import Page
 
+__all__ = ["Output", "PageRows", "PairOutput", "RowOutput", "Rows"]
+
 
 class Rows(Protocol):
     """Rows that can be gathered: a chunk of the stream, waiting tuples, a page, cached tuples."""
@@ -16,11 +18,11 @@ class Rows(Protocol):
         """Gather rows as Arrow columns."""
 
     def identify(self, rows: np.ndarray) -> np.ndarray:
-        """Give the rows' numbers in their stream or relation."""
+        """Return the rows' numbers in the stream, or their positions in R."""
 
 
 class Output(Protocol):
-    """Collects matches until they are taken."""
+    """Collects the output until it is drained."""
 
     def joined(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray) -> None:
         """Add stream tuples with the master row of each."""
@@ -31,12 +33,12 @@ class Output(Protocol):
     def in_order(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray, unmatched: np.ndarray) -> None:
         """Add joined and unmatched stream tuples together, in the order of the stream."""
 
-    def take_all(self) -> list[Any]:
-        """Give what was collected and start anew."""
+    def drain(self) -> list[Any]:
+        """Return what was collected, and start again with nothing."""
 
 
 class RowOutput:
-    """Joined rows: the stream's columns, then the master's; nulls where nothing matches a left-outer join's tuple."""
+    """Joined rows: the stream's columns, then the master's. An outer join has nulls where nothing matches."""
 
     def __init__(self, stream: pa.Schema, master: pa.Schema, *, outer: bool) -> None:
         fields = [pa.field(f.name, f.type, nullable=True, metadata=f.metadata) if outer else f for f in master]
@@ -65,8 +67,8 @@ class RowOutput:
             order = _stream_order(stream, tuples, unmatched if self._outer else unmatched[:0])
             self._batches.append(pa.concat_batches(together).take(pa.array(order)))
 
-    def take_all(self) -> list[pa.RecordBatch]:
-        """Give what was collected and start anew."""
+    def drain(self) -> list[pa.RecordBatch]:
+        """Return what was collected, and start again with nothing."""
         batches, self._batches = self._batches, []
         return batches
 
@@ -75,7 +77,7 @@ class RowOutput:
 
 
 class PairOutput:
-    """Pairs of arrays: numbers of stream tuples and positions of their master rows, -1 where nothing matches."""
+    """Pairs of arrays: numbers of stream tuples, and positions in R of their master rows or -1 for none."""
 
     def __init__(self, *, outer: bool) -> None:
         self._outer = outer
@@ -99,19 +101,19 @@ class PairOutput:
         order = _stream_order(stream, tuples, kept)
         self._pairs.append((numbers[order], positions[order]))
 
-    def take_all(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Give what was collected and start anew."""
+    def drain(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return what was collected, and start again with nothing."""
         pairs, self._pairs = self._pairs, []
         return pairs
 
 
 def _stream_order(stream: Rows, tuples: np.ndarray, unmatched: np.ndarray) -> np.ndarray:
-    """Order joined and then unmatched tuples by their numbers in the stream."""
+    """Return the order of joined tuples followed by unmatched ones, by their numbers in the stream."""
     return np.argsort(np.concatenate([stream.identify(tuples), stream.identify(unmatched)]), kind="stable")
 
 
 class PageRows:
-    """Rows of a page, some of its columns."""
+    """Rows of a page, with some of its columns."""
 
     def __init__(self, page: Page, columns: Sequence[str]) -> None:
         self._page = page
@@ -122,5 +124,5 @@ class PageRows:
         return list(self._page.rows.select(self._columns).take(pa.array(rows)).columns)
 
     def identify(self, rows: np.ndarray) -> np.ndarray:
-        """Give the rows' positions in R."""
+        """Return the rows' positions in R."""
         return self._page.first + rows

@@ -1,7 +1,8 @@
-"""Rows kept in memory that was allocated once: stream tuples that wait in H_S, master rows cached in H_R.
+"""Rows in memory that is allocated once: stream tuples that wait in H_S, master rows cached in H_R.
 
-A row lives in a slot. Columns of one width are in one array, a row's values together. Strings and binaries are cut
-into blocks of `BLOCK` bytes in one heap all columns share, chained by `_next`; free blocks are used again.
+A row lives in a slot. Columns of one width share one array, in which a row's values are side by side. Strings and
+binaries are cut into blocks of `BLOCK_BYTES` in one heap that all columns share. `_next` chains the blocks of a value,
+and the free blocks.
 """
 
 from collections.abc import Iterable
@@ -10,13 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from semistream import arrow
-from semistream.kernel import inlined, kernel
+from semistream.kernels import inlined, kernel
 
-BLOCK = 32
+__all__ = ["BLOCK_BYTES", "RowStore"]
+
+BLOCK_BYTES = 32
 
 
 class RowStore:
-    """A fixed number of slots for rows of one schema, each with a 64-bit `ids` of its caller's choice."""
+    """A fixed number of slots for rows of one schema.
+
+    Attributes:
+        schema: the rows' columns.
+        ids: a 64-bit number for each slot, chosen by the caller.
+    """
 
     def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int) -> None:
         self.schema = schema
@@ -32,13 +40,13 @@ class RowStore:
             _Group([i for i in dtypes if dtypes[i] == dtype], dtype, slots) for dtype in sorted(set(dtypes.values()))
         ]
         blocks = heap_blocks if self._variable else 0
-        self._heap = np.zeros(blocks * BLOCK, dtype=np.uint8)
+        self._heap = np.zeros(blocks * BLOCK_BYTES, dtype=np.uint8)
         self._next = np.arange(1, blocks + 1, dtype=np.int32)
-        self._free = np.array([0, blocks], dtype=np.int64)  # first free block, how many are free
+        self._free_list = np.array([0, blocks], dtype=np.int64)  # the first free block, the number of free blocks
 
     @staticmethod
     def bytes_per_slot(schema: pa.Schema) -> int:
-        """Say what a slot costs, its strings not counted."""
+        """Return the bytes that a slot takes, without its strings."""
         return 8 + sum(
             (8 if arrow.is_variable_width(f.type) else arrow.fixed_width_dtype(f.type).itemsize) + int(f.nullable)
             for f in schema
@@ -46,49 +54,49 @@ class RowStore:
 
     @staticmethod
     def bytes_per_block(schema: pa.Schema) -> int:
-        """Say what a heap block costs: nothing when the schema has no strings."""
-        return BLOCK + 4 if any(arrow.is_variable_width(f.type) for f in schema) else 0
+        """Return the bytes that a heap block takes: 0 when the schema has no strings."""
+        return BLOCK_BYTES + 4 if any(arrow.is_variable_width(f.type) for f in schema) else 0
 
     @property
     def nbytes(self) -> int:
         """Count the bytes of all arrays."""
-        heap = self._heap.nbytes + self._next.nbytes + self._free.nbytes
+        heap = self._heap.nbytes + self._next.nbytes + self._free_list.nbytes
         columns = sum(g.values.nbytes for g in self._groups) + sum(v.nbytes for v in self._variable.values())
         return self.ids.nbytes + self._valid.nbytes + heap + columns
 
     @property
     def free_blocks(self) -> int:
-        """Count the heap blocks that hold nothing."""
-        return int(self._free[1])
+        """Count the free heap blocks."""
+        return int(self._free_list[1])
 
     @property
     def heap_blocks(self) -> int:
         """Count all heap blocks."""
         return len(self._next)
 
-    def blocks_needed(self, rows: pa.RecordBatch) -> np.ndarray:
-        """Count the heap blocks each row would take; an empty array when the schema has no strings."""
+    def blocks_needed(self, batch: pa.RecordBatch) -> np.ndarray:
+        """Count the heap blocks that each row would take; an empty array when the schema has no strings."""
         if not self._variable:
             return np.empty(0, dtype=np.int64)
-        needed = np.zeros(rows.num_rows, dtype=np.int64)
+        needed = np.zeros(batch.num_rows, dtype=np.int64)
         for i in self._variable:
-            offsets, _ = arrow.variable_width(rows.column(i))
-            needed += (np.diff(offsets) + BLOCK - 1) // BLOCK
+            offsets, _ = arrow.variable_width(batch.column(i))
+            needed += (np.diff(offsets) + BLOCK_BYTES - 1) // BLOCK_BYTES
         return needed
 
-    def put(self, rows: pa.RecordBatch, chosen: np.ndarray, slots: np.ndarray, ids: np.ndarray) -> None:
-        """Copy chosen rows into slots. The caller has made sure that slots and heap blocks are free."""
+    def put(self, batch: pa.RecordBatch, rows: np.ndarray, slots: np.ndarray, ids: np.ndarray) -> None:
+        """Copy rows of a batch into slots. The caller checks that slots and heap blocks are free."""
         self.ids[slots] = ids
         for group in self._groups:
             for n, i in enumerate(group.columns):
-                group.values[slots, n] = arrow.fixed_width(rows.column(i), group.values.dtype)[chosen]
+                group.values[slots, n] = arrow.fixed_width(batch.column(i), group.values.dtype)[rows]
         for i, column in self._variable.items():
-            offsets, data = arrow.variable_width(rows.column(i))
-            _put(offsets, data, chosen, slots, column.head, column.length, self._heap, self._next, self._free)
+            offsets, data = arrow.variable_width(batch.column(i))
+            _put(offsets, data, rows, slots, column.head, column.length, self._heap, self._next, self._free_list)
         for i, n in self._nullable.items():
-            if rows.column(i).null_count:
+            if batch.column(i).null_count:
                 self._ever_null[i] = True
-                self._valid[slots, n] = arrow.validity(rows.column(i))[chosen]
+                self._valid[slots, n] = arrow.validity(batch.column(i))[rows]
             else:
                 self._valid[slots, n] = True
 
@@ -110,13 +118,13 @@ class RowStore:
         return [columns[self.schema.get_field_index(name)] for name in names]
 
     def identify(self, slots: np.ndarray) -> np.ndarray:
-        """Give the ids of the rows in slots."""
+        """Return the ids of the rows in slots."""
         return self.ids.take(slots)
 
-    def free(self, slots: np.ndarray) -> None:
-        """Give the heap blocks of the rows in slots back."""
+    def release(self, slots: np.ndarray) -> None:
+        """Free the heap blocks of the rows in slots."""
         for column in self._variable.values():
-            _free(slots, column.head, column.length, self._next, self._free)
+            _release(slots, column.head, column.length, self._next, self._free_list)
 
     def _take_variable(self, i: int, slots: np.ndarray) -> pa.Array:
         column = self._variable[i]
@@ -131,7 +139,7 @@ class RowStore:
 
 
 class _Group:
-    """Columns of one width, side by side, so that one row's values are together."""
+    """Columns of one width, side by side."""
 
     def __init__(self, columns: list[int], dtype: np.dtype, slots: int) -> None:
         self.columns = columns
@@ -139,7 +147,7 @@ class _Group:
 
 
 class _Variable:
-    """A string or binary column: where each value starts in the heap, and how long it is."""
+    """A string or binary column: the first heap block of each value, and its length."""
 
     def __init__(self, kind: pa.DataType, slots: int) -> None:
         self.kind = kind
@@ -157,7 +165,7 @@ def _gather(values: np.ndarray, slots: np.ndarray, gathered: np.ndarray) -> None
 
 @inlined
 def _copy(source: np.ndarray, start: int, target: np.ndarray, to: int, count: int) -> None:
-    """Copy bytes; indices are unsigned, for numba asks of a signed one whether it counts from the end."""
+    """Copy bytes. Indices are unsigned: numba checks whether a signed one counts from the end."""
     at, place = np.uint64(start), np.uint64(to)
     for i in range(np.uint64(count)):
         target[place + i] = source[at + i]
@@ -167,7 +175,7 @@ def _copy(source: np.ndarray, start: int, target: np.ndarray, to: int, count: in
 def _put(
     offsets: np.ndarray,
     data: np.ndarray,
-    chosen: np.ndarray,
+    rows: np.ndarray,
     slots: np.ndarray,
     head: np.ndarray,
     length: np.ndarray,
@@ -175,9 +183,9 @@ def _put(
     next_: np.ndarray,
     free: np.ndarray,
 ) -> None:
-    for i in range(len(chosen)):
-        start = offsets[chosen[i]]
-        size = offsets[chosen[i] + 1] - start
+    for i in range(len(rows)):
+        start = offsets[rows[i]]
+        size = offsets[rows[i] + 1] - start
         slot = slots[i]
         length[slot] = size
         head[slot] = free[0]
@@ -186,8 +194,8 @@ def _put(
             block = free[0]
             free[0] = next_[block]
             free[1] -= 1
-            _copy(data, start + done, heap, block * BLOCK, min(BLOCK, size - done))
-            done += BLOCK
+            _copy(data, start + done, heap, block * BLOCK_BYTES, min(BLOCK_BYTES, size - done))
+            done += BLOCK_BYTES
 
 
 @kernel
@@ -200,16 +208,16 @@ def _gather_bytes(
         size = offsets[i + 1] - start
         done = 0
         while done < size:
-            _copy(heap, block * BLOCK, data, start + done, min(BLOCK, size - done))
+            _copy(heap, block * BLOCK_BYTES, data, start + done, min(BLOCK_BYTES, size - done))
             block = next_[block]
-            done += BLOCK
+            done += BLOCK_BYTES
 
 
 @kernel
-def _free(slots: np.ndarray, head: np.ndarray, length: np.ndarray, next_: np.ndarray, free: np.ndarray) -> None:
+def _release(slots: np.ndarray, head: np.ndarray, length: np.ndarray, next_: np.ndarray, free: np.ndarray) -> None:
     for i in range(len(slots)):
         slot = slots[i]
-        blocks = (length[slot] + BLOCK - 1) // BLOCK
+        blocks = (length[slot] + BLOCK_BYTES - 1) // BLOCK_BYTES
         if blocks > 0:
             last = head[slot]
             for _ in range(blocks - 1):

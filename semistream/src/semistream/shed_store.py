@@ -1,9 +1,9 @@
-"""Shed stream tuples in a directory on disk, safe across a crash between any two system calls.
+"""Shed stream tuples in a directory on disk, safe from a crash between any two system calls.
 
-A file holds a portion of shed tuples with their schema; its name has its number, how many they are, and a part of its
-own, so that stores that share a directory never write the same file. It is written under a temporary name, synced,
-renamed, and the directory is synced; only then do its tuples count as stored. It is removed when the caller says that
-what became of its tuples is safe.
+A file holds a portion of shed tuples and their schema. Its name has its number, the number of its tuples, and a random
+part, so that stores that share a directory never write the same file. It is written under a temporary name, synced
+and renamed, and the directory is synced; only then are its tuples stored. The caller removes a file when the output of
+its tuples is safe.
 """
 
 import fcntl
@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from semistream.relation.page_file_writer import fsync_directory
+from semistream.durability import fsync_directory
+
+__all__ = ["ShedStore", "rows_in"]
 
 _HEADER = 16  # checksum and length, eight bytes each
 _SUFFIX = ".shed"
@@ -24,8 +26,8 @@ class ShedStore:
     """Batches of stream tuples, first in, first out.
 
     Args:
-        directory: where the files are. Those that are there already are in the store, too: of several stores on one
-            directory only one should give tuples back.
+        directory: where the files are. The store includes the files that are there already; of several stores on
+            one directory only one should replay tuples.
         schema: the stream's columns.
     """
 
@@ -47,7 +49,7 @@ class ShedStore:
         return list(self._names)
 
     def add(self, tuples: pa.RecordBatch) -> None:
-        """Store tuples; when this returns they are on the disk."""
+        """Store tuples. When this returns, they are on the disk."""
         name = f"{self._next:016d}-{tuples.num_rows}-{uuid.uuid4().hex}{_SUFFIX}"
         content = _to_buffer(tuples)
         header = zlib.crc32(content).to_bytes(8, "little") + content.size.to_bytes(8, "little")
@@ -67,31 +69,29 @@ class ShedStore:
     def read(self, name: str) -> pa.RecordBatch:
         """Read the tuples of a file."""
         path = self._directory / name
-        content = pa.py_buffer(path.read_bytes())  # not mapped: what cannot be read is an error then, not a signal
+        content = pa.py_buffer(path.read_bytes())  # not mapped: a failed read is an error, not a signal
         checksum = int.from_bytes(content[:8].to_pybytes(), "little")
         length = int.from_bytes(content[8:_HEADER].to_pybytes(), "little")
         body = content[_HEADER:]
         if body.size != length or zlib.crc32(body) != checksum:
-            raise ValueError(
-                f"{path} must match its checksum: the disk has damaged it, restore the file or set it aside"
-            )
+            raise ValueError(f"{path} must match its checksum, it is damaged: restore the file, or move it away")
         reader = pa.ipc.open_stream(body)
         if not reader.schema.equals(self.schema):
             raise ValueError(
-                f"{path} must have the stream's columns {_named(self.schema)}, it has {_named(reader.schema)}: "
-                "open it with a stream of those, or set it aside"
+                f"{path} must have the stream's columns {_named(self.schema)}, it has "
+                f"{_named(reader.schema)}: open it with the schema that it has, or move it away"
             )
         return reader.read_next_batch()
 
     def remove(self, name: str) -> None:
-        """Forget a file whose tuples have been taken care of."""
+        """Delete a file; the caller has made the output of its tuples safe."""
         os.unlink(self._directory / name)  # noqa: PTH108 - as bare a system call as the others here
         fsync_directory(self._directory)
         self._names.remove(name)
 
 
 def rows_in(name: str) -> int:
-    """Read from its name how many tuples a file has."""
+    """Return how many tuples a file has, from its name."""
     return int(name.removesuffix(_SUFFIX).split("-")[1])
 
 
@@ -107,7 +107,7 @@ def _named(schema: pa.Schema) -> str:
 
 
 def _make_directory(directory: Path) -> None:
-    """Make a directory with its parents, and make that last."""
+    """Make a directory and its parents, and sync each into its parent."""
     fresh = [directory, *(parent for parent in directory.parents if not parent.exists())]
     directory.mkdir(parents=True, exist_ok=True)
     for made in fresh:
@@ -115,17 +115,17 @@ def _make_directory(directory: Path) -> None:
 
 
 def _create(path: Path) -> int:
-    """Create a file that is locked as long as it is open, so that nobody takes it for an abandoned one."""
+    """Create a file and lock it while it is open, so that no other store removes it as abandoned."""
     while True:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return descriptor
-        os.close(descriptor)  # removed before it was locked
+        os.close(descriptor)  # another store removed it before it was locked
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove an unfinished file, unless the process that writes it still has it open."""
+    """Remove an unfinished file, unless a process still writes it."""
     try:
         descriptor = os.open(path, os.O_WRONLY)
     except FileNotFoundError:  # finished, or removed by another store

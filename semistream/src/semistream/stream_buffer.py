@@ -1,4 +1,4 @@
-"""SB, the stream buffer: stream tuples that have arrived and have not been read by the join yet."""
+"""SB, the stream buffer: stream tuples that have arrived and that the join has not read yet."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,12 +7,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+__all__ = ["Chunk", "Encoder", "StreamBuffer"]
+
 
 class Encoder(Protocol):
     """Turns key columns into 64-bit keys."""
 
     def encode(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-        """Give the key of each row, and whether the row has one."""
+        """Return the key of each row, and whether the row has one."""
 
 
 class Chunk(NamedTuple):
@@ -21,14 +23,14 @@ class Chunk(NamedTuple):
     rows: pa.RecordBatch
     keys: np.ndarray
     valid: np.ndarray  # the tuple has a key: no key column is null
-    first: int  # number in the stream of the first tuple
+    first: int  # the first tuple's number in the stream
 
     def from_(self, start: int) -> "Chunk":
-        """Leave the first tuples out."""
+        """Drop the first `start` tuples."""
         return Chunk(self.rows.slice(start), self.keys[start:], self.valid[start:], self.first + start)
 
     def up_to(self, stop: int) -> "Chunk":
-        """Keep the first tuples only."""
+        """Keep only the first `stop` tuples."""
         return Chunk(self.rows.slice(0, stop), self.keys[:stop], self.valid[:stop], self.first)
 
     @property
@@ -38,31 +40,38 @@ class Chunk(NamedTuple):
 
     def take(self, rows: np.ndarray) -> list[pa.Array]:
         """Gather tuples as Arrow columns."""
-        if len(rows) == self.rows.num_rows:  # rows are distinct and in order: all of them
+        if len(rows) == self.rows.num_rows:  # rows are distinct and in order, so these are all
             return list(self.rows.columns)
         return list(self.rows.take(pa.array(rows)).columns)
 
     def identify(self, rows: np.ndarray) -> np.ndarray:
-        """Give the tuples' numbers in the stream."""
+        """Return the tuples' numbers in the stream."""
         return self.first + rows
 
 
 class StreamBuffer:
-    """A queue of chunks, bounded in bytes."""
+    """A queue of chunks, bounded in bytes.
+
+    Args:
+        encoder: turns key columns into 64-bit keys.
+        key: names of the key columns.
+        capacity: the bound in bytes.
+        chunk_rows: how many tuples are read at a time at most.
+    """
 
     def __init__(self, encoder: Encoder, key: Sequence[str], capacity: int, chunk_rows: int) -> None:
         self._encoder = encoder
         self._key = key
         self._chunks: deque[Chunk] = deque()
         self._arrived = 0
-        self._waiting = 0
+        self._count = 0
         self.capacity = capacity
         self.chunk_rows = chunk_rows
 
-    BYTES_PER_ROW = 9  # key and flag, beside the row itself
+    BYTES_PER_ROW = 9  # key and flag, in addition to the row itself
 
     def __len__(self) -> int:
-        return self._waiting
+        return self._count
 
     @property
     def held_bytes(self) -> int:
@@ -70,7 +79,7 @@ class StreamBuffer:
         return sum(chunk.nbytes for chunk in self._chunks)
 
     def pieces(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """Cut a batch into pieces that fit into an empty buffer; nothing is copied."""
+        """Slice a batch, without copies, into pieces that fit into an empty buffer."""
         pieces = []
         start = 0
         rows = self.chunk_rows
@@ -85,46 +94,46 @@ class StreamBuffer:
 
     @property
     def arrived(self) -> int:
-        """Count all tuples that were ever put: the number in the stream that the next one gets."""
+        """Count all tuples that were ever put; the next tuple gets this number in the stream."""
         return self._arrived
 
     @property
     def oldest(self) -> int:
-        """Give the number in the stream of the first tuple in the buffer, or of the next one to come."""
+        """Return the number in the stream of the oldest tuple in the buffer, or else of the next tuple."""
         return self._chunks[0].first if self._chunks else self._arrived
 
     def has_room(self, batch: pa.RecordBatch) -> bool:
-        """Tell whether a batch fits beside what is in the buffer; an empty buffer takes any single tuple."""
+        """Tell whether a batch fits in addition to what is in the buffer; an empty buffer accepts any batch."""
         nbytes = batch.nbytes + self.BYTES_PER_ROW * batch.num_rows
         return not self._chunks or self.held_bytes + nbytes <= self.capacity
 
     def put(self, batch: pa.RecordBatch) -> None:
-        """Add tuples behind those that are in the buffer."""
+        """Append tuples."""
         if not batch.num_rows:
             return
         if not self.has_room(batch):
             raise ValueError(
                 f"stream buffer must have room for a batch of {batch.nbytes} bytes, it holds {self.held_bytes} of "
-                f"{self.capacity}: let the join take steps first, or give the stream buffer a larger share of memory"
+                f"{self.capacity}: call step() first, or raise stream_buffer of the shares"
             )
         keys, valid = self._encoder.encode([batch.column(name) for name in self._key])
         self._chunks.append(Chunk(batch, keys, valid, self._arrived))
         self._arrived += batch.num_rows
-        self._waiting += batch.num_rows
+        self._count += batch.num_rows
 
-    def head(self, most: int) -> Chunk:
-        """Show the tuples that are read next, at most `most` and `chunk_rows`."""
+    def peek(self, most: int) -> Chunk:
+        """Return the next tuples, at most `most` and at most `chunk_rows`; they stay in the buffer."""
         return self._chunks[0].up_to(min(most, self.chunk_rows))
 
     def drop(self, count: int) -> None:
-        """Remove the first tuples of the head."""
-        self._waiting -= count
+        """Remove the next tuples, no more than `peek` returned."""
+        self._count -= count
         rest = self._chunks.popleft().from_(count)
         if len(rest.keys):
             self._chunks.appendleft(rest)
 
     def newest(self, count: int) -> list[pa.RecordBatch]:
-        """Show the newest tuples in batches, the newest batch first."""
+        """Return the newest tuples in batches, the newest batch first; they stay in the buffer."""
         batches = []
         for chunk in reversed(self._chunks):
             if count <= 0:
@@ -134,8 +143,8 @@ class StreamBuffer:
         return batches
 
     def drop_newest(self, count: int) -> None:
-        """Remove the newest tuples, which are of one batch."""
-        self._waiting -= count
+        """Remove the newest tuples, which must be of one batch."""
+        self._count -= count
         chunk = self._chunks.pop()
         if kept := len(chunk.keys) - count:
             self._chunks.append(chunk.up_to(kept))

@@ -1,12 +1,15 @@
-"""Q, the queue of stream tuples with random deletion: a doubly linked list (000 section 4.1).
+"""Q: the queue of waiting stream tuples, a doubly linked list with deletion anywhere (HYBRIDJOIN 2011, section 4.1).
 
-A finger points at the tuple a given fraction away from the oldest one: the look-up position of 003 section 5.3.1. It
-follows insertions and deletions at constant cost.
+A finger points at the tuple that is a given fraction of the queue away from the oldest one: the look-up position of
+CHYBRIDJOIN 2017, section 5.3.1. It follows insertions and deletions at constant cost.
 """
 
 import numpy as np
 
-from semistream.kernel import Integer, kernel, prefetch
+from semistream.hashing import prefetch
+from semistream.kernels import Integer, kernel
+
+__all__ = ["StreamQueue"]
 
 _NONE = -1
 _ABSENT = -2  # in _links: the slot is not in the queue
@@ -18,18 +21,18 @@ class StreamQueue:
     """Slots in order of arrival.
 
     Args:
-        arrival: number in the stream of each slot's tuple; it grows with every tuple that is appended.
+        arrival: the number in the stream of each slot's tuple; numbers grow with every tuple that is appended.
     """
 
     def __init__(self, arrival: np.ndarray) -> None:
         slots = len(arrival)
-        self._links = np.full((slots, 2), _ABSENT, dtype=np.int32)  # one memory access reaches both neighbours
+        self._links = np.full((slots, 2), _ABSENT, dtype=np.int32)  # both neighbours by one memory access
         self._arrival = arrival
         self._state = np.array([_NONE, _NONE, 0, _NONE, 0], dtype=np.int64)
 
     @staticmethod
     def bytes_per_slot() -> int:
-        """Say what a tuple costs."""
+        """Return the bytes that a tuple takes."""
         return 4 + 4
 
     @property
@@ -44,7 +47,7 @@ class StreamQueue:
         return bool(self._links[slot, _NEWER] != _ABSENT)
 
     def append(self, slots: np.ndarray) -> None:
-        """Add tuples, the newest last."""
+        """Add tuples; the last one is the newest."""
         _append(slots, self._links, self._state)
 
     def remove(self, slots: np.ndarray) -> None:
@@ -52,13 +55,13 @@ class StreamQueue:
         _remove(slots, self._links, self._arrival, self._state)
 
     def oldest(self, count: int) -> np.ndarray:
-        """Give up to `count` oldest tuples, the oldest first."""
+        """Return up to `count` oldest tuples, the oldest first."""
         slots = np.empty(min(count, len(self)), dtype=np.int32)
         _walk(slots, self._links, self._state[_OLDEST])
         return slots
 
     def at(self, fraction: float) -> int:
-        """Give the tuple at a fraction of the queue's length away from its oldest tuple."""
+        """Return the tuple that is a fraction of the queue's length away from the oldest one."""
         return int(_move_finger(int(fraction * len(self)), self._links, self._state))
 
 

@@ -1,26 +1,41 @@
-"""H_S, the multi-hash table of stream tuples: one key, any number of tuples (000 section 4.1, 003 section 3.2).
+"""H_S: the multi-hash table of waiting stream tuples; a key may have any number of them.
 
-Each different key has one entry in an open-addressed table; the tuples of a key form a doubly linked list, so that a
-tuple is removed in constant time even when all wait for the same key. An entry packs 31 bits of the hash beside the
-slot of the list's first tuple, so that entries move without a look at their keys.
+HYBRIDJOIN 2011, section 4.1; CHYBRIDJOIN 2017, section 3.2.
 
-Most master rows of a page have no waiting tuples. A filter of 16 bits a slot, small enough for the processor's cache,
-dismisses nearly all of them: each key sets the bit that its hash chooses. Bits of keys that have gone stay, until so
-many have gone that all bits are set anew.
+Each key has one entry. The tuples of a key form a doubly linked list, so that a tuple is removed in constant time even
+when all wait for the same key. The entry has the slot of the list's first tuple.
+
+Most master rows of a page have no waiting tuples. A filter dismisses nearly all of them. It has 16 bits per slot and
+fits into the processor's cache; each key sets the bit that its hash selects. The bits of removed keys stay until the
+removed tuples are more than half as many as the slots; then the filter is rebuilt.
 """
 
 import numpy as np
 
-from semistream.kernel import BLOCK, Integer, erase, home, kernel, mix, prefetch, tag
+from semistream.hashing import (
+    AHEAD,
+    EMPTY,
+    SLOT,
+    erase,
+    find,
+    home,
+    mix,
+    prefetch,
+    prefetch_homes,
+    prefetch_match,
+    tag,
+)
+from semistream.kernels import Integer, kernel
 
-Cursor = tuple[int, int]  # key that is next, tuple of its list that is next
+__all__ = ["START", "Cursor", "Found", "StreamTable"]
+
+Cursor = tuple[int, int]  # the next key, the next tuple of its list
 Found = tuple[int, Cursor]
 START: Cursor = (0, -1)
 
-_NONE = -1
-_SLOT = (1 << 32) - 1
-_FILTER_BYTES = 2  # a slot
-_ROWS = 1024  # of a page that are filtered at a time
+_NONE = -1  # no tuple: the end of a list
+_FILTER_BYTES = 2  # per slot
+_ROWS = 1024  # rows of a page that are filtered at a time
 
 
 class StreamTable:
@@ -28,15 +43,15 @@ class StreamTable:
 
     def __init__(self, slots: int) -> None:
         self.keys = np.zeros(slots, dtype=np.int64)
-        self._entries = np.full(2 * slots, _NONE, dtype=np.int64)
+        self._entries = np.full(2 * slots, EMPTY, dtype=np.int64)
         self._after = np.full(slots, _NONE, dtype=np.int32)
         self._before = np.full(slots, _NONE, dtype=np.int32)
         self._filter = np.zeros(_FILTER_BYTES * slots, dtype=np.uint8)
-        self._gone = 0  # tuples since all bits were set anew
+        self._removed = 0  # tuples removed since the filter was built
 
     @staticmethod
     def bytes_per_slot() -> int:
-        """Say what a tuple costs."""
+        """Return the bytes that a tuple takes."""
         return 8 + 2 * 8 + 4 + 4 + _FILTER_BYTES
 
     @property
@@ -50,90 +65,63 @@ class StreamTable:
         _insert(slots, keys, self.keys, self._entries, self._after, self._before, self._filter)
 
     def probe(self, keys: np.ndarray, cursor: Cursor, found_slots: np.ndarray, found_rows: np.ndarray) -> Found:
-        """Find the tuples of each master row's key, as many as there is room for in `found_slots`.
+        """Find the tuples of each master row's key, as many as fit into `found_slots`.
 
-        Goes on at `cursor`, which is `START` at first. Gives the number found and the cursor to go on from; its first
-        part is the number of keys when all are done.
+        Args:
+            keys: the 64-bit key of each row of a page.
+            cursor: where to continue; `START` for a new page.
+            found_slots: receives the slot of each match.
+            found_rows: receives the row of each match.
+
+        Returns:
+            The number of matches, and the cursor to continue from. All keys are done when the cursor's first part is
+            the number of keys.
         """
         arrays = (self.keys, self._entries, self._after, self._filter, found_slots, found_rows)
         found, row, slot = _probe(keys, *cursor, *arrays)
         return int(found), (int(row), int(slot))
 
-    def take(self, keys: np.ndarray, cursor: Cursor, found_slots: np.ndarray, found_rows: np.ndarray) -> Found:
+    def pop(self, keys: np.ndarray, cursor: Cursor, found_slots: np.ndarray, found_rows: np.ndarray) -> Found:
         """Find tuples as `probe` does, and remove them from the table."""
         arrays = (self.keys, self._entries, self._after, self._before, self._filter, found_slots, found_rows)
-        found, row = _take(keys, cursor[0], *arrays, np.empty(_ROWS, dtype=np.int64), np.empty(BLOCK, dtype=np.int64))
-        self._forget(found)
+        found, row = _pop(keys, cursor[0], *arrays, np.empty(_ROWS, dtype=np.int64), np.empty(AHEAD, dtype=np.int64))
+        self._count_removed(found)
         return found, (row, _NONE)
 
     def delete(self, slots: np.ndarray) -> None:
         """Remove tuples."""
         _delete(slots, self.keys, self._entries, self._after, self._before)
-        self._forget(len(slots))
+        self._count_removed(len(slots))
 
-    def _forget(self, gone: int) -> None:
-        """Count tuples that have gone, and set the filter anew when half as many have gone as there are slots."""
-        self._gone += gone
-        if 2 * self._gone > len(self.keys):
+    def _count_removed(self, count: int) -> None:
+        """Count removed tuples, and rebuild the filter when they are more than half as many as the slots."""
+        self._removed += count
+        if 2 * self._removed > len(self.keys):
             _fill(self._entries, self._filter)
-            self._gone = 0
+            self._removed = 0
 
 
 @kernel
 def _note(mark: Integer, bits: np.ndarray) -> None:
-    """Set the bit of a hash."""
+    """Set the bit of a tag."""
     bit = home(mark, 8 * len(bits))
     bits[bit >> 3] |= np.uint8(1 << (bit & 7))
 
 
 @kernel
 def _noted(mark: Integer, bits: np.ndarray) -> Integer:
-    """Give the bit of a hash: 0 if no tuple has it."""
+    """Return the bit of a tag: 0 if no tuple has it."""
     bit = home(mark, 8 * len(bits))
     return (bits[bit >> 3] >> (bit & 7)) & 1  # type: ignore[no-any-return]
 
 
 @kernel
 def _fill(entries: np.ndarray, bits: np.ndarray) -> None:
-    """Set the bits of the keys that are there, and no others."""
+    """Set the bits of the keys that are in the table, and no others."""
     bits[:] = 0
     for entry in entries:
-        if entry != _NONE:
+        if entry != EMPTY:
             _note(entry >> 32, bits)
-
-
-@kernel
-def _find(key: Integer, keys: np.ndarray, entries: np.ndarray) -> Integer:
-    """Give the entry of a key, or where it would be put as -place - 1."""
-    capacity = len(entries)
-    mark = tag(mix(key))
-    place = home(mark, capacity)
-    while True:
-        entry = entries[place]
-        if entry == _NONE:
-            return -place - 1
-        if entry >> 32 == mark and keys[entry & _SLOT] == key:
-            return place
-        place += 1
-        if place == capacity:
-            place = 0
-
-
-@kernel
-def _prefetch_entries(wanted: np.ndarray, entries: np.ndarray) -> None:
-    """Ask for the homes of keys."""
-    for key in wanted:
-        prefetch(entries, home(tag(mix(key)), len(entries)))
-
-
-@kernel
-def _prefetch_tuple(key: Integer, keys: np.ndarray, entries: np.ndarray, links: np.ndarray) -> None:
-    """Ask for the tuple at a key's home if it is likely to have the key."""
-    mark = tag(mix(key))
-    entry = entries[home(mark, len(entries))]
-    if entry >> 32 == mark:
-        prefetch(keys, entry & _SLOT)
-        prefetch(links, entry & _SLOT)
 
 
 @kernel
@@ -146,11 +134,11 @@ def _insert(
     before: np.ndarray,
     bits: np.ndarray,
 ) -> None:
-    for start in range(0, len(slots), BLOCK):
-        block = range(start, min(start + BLOCK, len(slots)))
-        _prefetch_entries(new_keys[start : start + BLOCK], entries)
+    for start in range(0, len(slots), AHEAD):
+        block = range(start, min(start + AHEAD, len(slots)))
+        prefetch_homes(new_keys[start : start + AHEAD], entries)
         for i in block:
-            _prefetch_tuple(new_keys[i], keys, entries, before)
+            prefetch_match(new_keys[i], keys, entries, before)
             prefetch(keys, slots[i])
             prefetch(before, slots[i])
             prefetch(after, slots[i])
@@ -159,14 +147,14 @@ def _insert(
             key = new_keys[i]
             keys[slot] = key
             before[slot] = _NONE
-            place = _find(key, keys, entries)
+            place = find(key, keys, entries)
             if place < 0:
                 place = -place - 1
                 after[slot] = _NONE
             else:
-                first = entries[place] & _SLOT
-                after[slot] = first
-                before[first] = slot
+                following = entries[place] & SLOT
+                after[slot] = following
+                before[following] = slot
             mark = tag(mix(key))
             entries[place] = (mark << 32) | slot
             _note(mark, bits)
@@ -188,9 +176,9 @@ def _probe(
     room = len(found_slots)
     while row < len(page_keys):
         if slot == _NONE and _noted(tag(mix(page_keys[row])), bits):
-            place = _find(page_keys[row], keys, entries)
+            place = find(page_keys[row], keys, entries)
             if place >= 0:
-                slot = entries[place] & _SLOT
+                slot = entries[place] & SLOT
         while slot != _NONE:
             if found == room:
                 return found, row, slot
@@ -203,7 +191,7 @@ def _probe(
 
 
 @kernel
-def _take(
+def _pop(
     page_keys: np.ndarray,
     row: int,
     keys: np.ndarray,
@@ -225,26 +213,26 @@ def _take(
         for i in range(row, stop):
             likely[count] = i
             count += _noted(tag(mix(page_keys[i])), bits)
-        for start in range(0, count, BLOCK):
-            block = likely[start : min(start + BLOCK, count)]
+        for start in range(0, count, AHEAD):
+            block = likely[start : min(start + AHEAD, count)]
             for i in range(len(block)):
                 wanted[i] = page_keys[block[i]]
-            _prefetch_entries(wanted[: len(block)], entries)
+            prefetch_homes(wanted[: len(block)], entries)
             for i in block:
-                _prefetch_tuple(page_keys[i], keys, entries, after)
+                prefetch_match(page_keys[i], keys, entries, after)
             for i in block:
-                place = _find(page_keys[i], keys, entries)
+                place = find(page_keys[i], keys, entries)
                 if place < 0:
                     continue
-                slot = entries[place] & _SLOT
+                slot = entries[place] & SLOT
                 while slot != _NONE and found < room:
                     found_slots[found] = slot
                     found_rows[found] = i
                     found += 1
                     slot = np.int64(after[slot])
-                if slot != _NONE:  # no more room: what is left of the list stays
+                if slot != _NONE:  # no more room: the rest of the list stays
                     before[slot] = _NONE
-                    entries[place] = (entries[place] & ~_SLOT) | slot
+                    entries[place] = (entries[place] & ~SLOT) | slot
                     return found, i
                 erase(place, entries)
         row = stop
@@ -262,8 +250,8 @@ def _delete(slots: np.ndarray, keys: np.ndarray, entries: np.ndarray, after: np.
         if leading != _NONE:
             after[leading] = following
         else:
-            place = _find(keys[slot], keys, entries)
+            place = find(keys[slot], keys, entries)
             if following != _NONE:
-                entries[place] = (entries[place] & ~_SLOT) | following
+                entries[place] = (entries[place] & ~SLOT) | following
             else:
                 erase(place, entries)

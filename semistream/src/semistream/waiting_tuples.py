@@ -1,4 +1,4 @@
-"""The stream tuples that wait for their page: hash table H_S, queue Q and the tuples themselves, slot by slot."""
+"""The stream tuples that wait for their page: hash table H_S, queue Q and the tuples' columns over the same slots."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,6 +7,8 @@ from semistream.row_store import RowStore
 from semistream.stream_queue import StreamQueue
 from semistream.stream_table import StreamTable
 
+__all__ = ["WaitingTuples"]
+
 
 class WaitingTuples:
     """H_S and Q over the same slots, h_S of them.
@@ -14,7 +16,7 @@ class WaitingTuples:
     Attributes:
         table: H_S, tuples by key.
         queue: Q, tuples by arrival.
-        rows: the tuples' columns, their ids being their numbers in the stream.
+        rows: the tuples' columns; their ids are their numbers in the stream.
     """
 
     def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int) -> None:
@@ -26,7 +28,7 @@ class WaitingTuples:
 
     @staticmethod
     def bytes_per_slot(schema: pa.Schema) -> int:
-        """Say what a waiting tuple costs, its strings not counted."""
+        """Return the bytes that a waiting tuple takes, without its strings."""
         return StreamTable.bytes_per_slot() + StreamQueue.bytes_per_slot() + RowStore.bytes_per_slot(schema) + 4
 
     @property
@@ -39,36 +41,36 @@ class WaitingTuples:
 
     @property
     def slots(self) -> int:
-        """Say how many tuples can wait: h_S."""
+        """Return how many tuples can wait: h_S."""
         return len(self._free)
 
     @property
-    def free(self) -> int:
-        """Say how many more tuples can wait: w."""
+    def room(self) -> int:
+        """Return how many more tuples can wait: w."""
         return self._free_count
 
-    def insert(self, batch: pa.RecordBatch, chosen: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Load chosen rows of a batch into H_S and Q, where there is room for them; give their slots."""
-        self._free_count -= len(chosen)
-        slots = self._free[self._free_count : self._free_count + len(chosen)].copy()
-        self.rows.put(batch, chosen, slots, numbers)
+    def insert(self, batch: pa.RecordBatch, rows: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Add rows of a batch to H_S and Q, and return their slots. The caller checks that there is room."""
+        self._free_count -= len(rows)
+        slots = self._free[self._free_count : self._free_count + len(rows)].copy()
+        self.rows.put(batch, rows, slots, numbers)
         self.table.insert(slots, keys)
         self.queue.append(slots)
         return slots
 
     def delete(self, slots: np.ndarray) -> None:
-        """Delete tuples from H_S along with their nodes in Q."""
+        """Remove tuples from H_S and Q."""
         self.table.delete(slots)
         self.release(slots)
 
     def release(self, slots: np.ndarray) -> None:
-        """Delete the nodes in Q of tuples that were taken from H_S already."""
+        """Remove tuples from Q that are no longer in H_S, and free their slots."""
         self.queue.remove(slots)
-        self.rows.free(slots)
+        self.rows.release(slots)
         self._free[self._free_count : self._free_count + len(slots)] = slots
         self._free_count += len(slots)
 
     def keys(self, slots: np.ndarray) -> np.ndarray:
-        """Give the 64-bit keys of tuples."""
+        """Return the 64-bit keys of tuples."""
         keys: np.ndarray = self.table.keys[slots]
         return keys

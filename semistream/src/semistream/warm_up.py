@@ -1,4 +1,4 @@
-"""Compiles every kernel, or loads it from the cache, so that no worker does so at its first batch."""
+"""Loads the joins' kernels ahead of use, so that the first batch of a stream does not wait for them."""
 
 import tempfile
 from collections.abc import Iterator
@@ -18,13 +18,19 @@ from semistream.joins import (
 )
 from semistream.relation import MemoryRelation, PageFile, Relation, write_page_file
 
+__all__ = ["warm_up"]
+
 _MEMORY = 100_000
 _LITTLE = 20_000  # the front stage overflows
 
 
-@cache  # once a process
+@cache  # once per process
 def warm_up() -> None:
-    """Join a few tuples with keys of integers, of strings and of both, in every way that has kernels of its own."""
+    """Load every kernel that a join uses from numba's cache, or compile it.
+
+    Kernels are compiled for the types of their arguments. So this joins a few tuples in each way that has kernels or
+    types of its own: with keys of integers, of strings and of both, and with a page file and a relation in memory.
+    """
     for key in (["long"], ["text"], ["long", "text"]):
         master = _rows(200)
         stream = pa.concat_tables([*[_rows(50)] * 4, _rows(200), _rows(1, first=1000)])
@@ -49,7 +55,7 @@ def _joins(relation: Relation, stream: pa.Schema, on: list[str]) -> Iterator[Sem
 
 
 def _rows(count: int, first: int = 0) -> pa.Table:
-    """Make rows with a column of each width, different in each row but for the narrow ones."""
+    """Make rows with a column of each width; the narrow columns repeat their values."""
     numbers = list(range(first, first + count))
     small = [number % 100 for number in numbers]
     return pa.table(

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from semistream.relation.page_file_writer import write_page_file
 
 from foundation.connections import connect, login
 from foundation.settings import settings
+from semistream import write_page_file
 from services.waiting import wait_until
 from spark_apps.enriching import landing, shedding
 from spark_apps.enriching.landing import Landing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from semistream.kernel import Integer, kernel
+from semistream.kernels import Integer, kernel
 
 from spark_apps.events.words import (
     WIDTH,

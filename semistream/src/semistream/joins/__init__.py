@@ -1,4 +1,4 @@
-"""The join family: one algorithm a file, each reading like its paper's pseudo-code."""
+"""The joins, one algorithm per file; each reads like its paper's pseudo-code."""
 
 from semistream.joins.chybridjoin import CHybridJoin
 from semistream.joins.cinlj import CachedIndexNestedLoopJoin
@@ -15,6 +15,7 @@ from semistream.joins.timed_chybridjoin import TimedCHybridJoin
 from semistream.joins.x_hybridjoin import XHybridJoin
 
 __all__ = [
+    "BY_NAME",
     "CHybridJoin",
     "CMeshJoin",
     "CachedIndexNestedLoopJoin",
@@ -29,3 +30,17 @@ __all__ = [
     "TimedCHybridJoin",
     "XHybridJoin",
 ]
+
+# All joins by equality. `ConditionMeshJoin` needs a condition, and `TimedCHybridJoin` is CHYBRIDJOIN with a deadline.
+BY_NAME: dict[str, type[SemiStreamJoin]] = {
+    "meshjoin": MeshJoin,
+    "ordered_meshjoin": OrderedMeshJoin,
+    "r_meshjoin": RMeshJoin,
+    "inlj": IndexNestedLoopJoin,
+    "hybridjoin": HybridJoin,
+    "x_hybridjoin": XHybridJoin,
+    "optimised_x_hybridjoin": OptimisedXHybridJoin,
+    "cmeshjoin": CMeshJoin,
+    "cinlj": CachedIndexNestedLoopJoin,
+    "chybridjoin": CHybridJoin,
+}

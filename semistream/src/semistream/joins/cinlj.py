@@ -1,13 +1,16 @@
-"""CINLJ: INLJ behind the front stage (003 section 3.3)."""
+"""CINLJ: INLJ behind the front stage (CHYBRIDJOIN 2017, section 3.3)."""
 
 from typing import Any, ClassVar
 
 import numpy as np
 
+from semistream.hashing import home, mix, tag
 from semistream.joins.inlj import IndexNestedLoopJoin
-from semistream.kernel import home, kernel, mix, tag
+from semistream.kernels import kernel
 from semistream.memory_split import Needs
 from semistream.relation.base import Page
+
+__all__ = ["CachedIndexNestedLoopJoin"]
 
 _THRESHOLD = 2
 _PLACES_PER_CACHED = 8
@@ -15,26 +18,28 @@ _BYTES_PER_PLACE = 9
 
 
 class CachedIndexNestedLoopJoin(IndexNestedLoopJoin):
-    """Looks up what the front stage does not have; a key seen twice within the buffer's span enters the front stage.
+    """Looks up what the front stage does not have. A key seen twice in the temporary buffer enters the front stage.
 
-    INLJ does not gather stream tuples, so it cannot tell frequent keys: a temporary buffer remembers the keys of late.
+    INLJ joins one stream tuple at a time, so a match does not tell how frequent a key is. A temporary buffer counts
+    recent keys.
     """
 
+    paper_name: ClassVar[str] = "CINLJ"
     needs: ClassVar[Needs] = Needs(
         front_stage=True, least_waiting=1, most_waiting=1, extra_per_cached=_PLACES_PER_CACHED * _BYTES_PER_PLACE
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
-        self._buffer = TemporaryBuffer(_PLACES_PER_CACHED * self.split.cache_slots)
+        self._recent = _TemporaryBuffer(_PLACES_PER_CACHED * self.split.cache_slots)
 
     def memory_used(self) -> int:
         """Count the bytes of all parts, buffers at their full size."""
-        return super().memory_used() + self._buffer.nbytes
+        return super().memory_used() + self._recent.nbytes
 
-    def _consider(self, page: Page, matched: np.ndarray) -> None:
+    def _update_cache(self, page: Page, matched: np.ndarray) -> None:
         """Cache a tuple of the page whose key was seen twice."""
-        seen = np.array([self._buffer.count(int(page.keys[row])) for row in matched], dtype=np.int32)
+        seen = np.array([self._recent.count(int(page.keys[row])) for row in matched], dtype=np.int32)
         frequent = seen >= _THRESHOLD
         self.front_stage.admit(page, matched[frequent].astype(np.int64), seen[frequent])
 
@@ -42,10 +47,10 @@ class CachedIndexNestedLoopJoin(IndexNestedLoopJoin):
         self.front_stage.remember_absent(keys)
 
 
-class TemporaryBuffer:
-    """Counts keys; a key forgets another one that falls on its place, and all are forgotten after a time span.
+class _TemporaryBuffer:
+    """Counts recent keys. A key overwrites another one at the same place.
 
-    The span is as many keys as there are places.
+    All counts restart after as many keys as there are places.
     """
 
     def __init__(self, places: int) -> None:
@@ -55,7 +60,7 @@ class TemporaryBuffer:
         self.nbytes = self._keys.nbytes + self._counts.nbytes
 
     def count(self, key: int) -> int:
-        """Count a key and say how often it was seen."""
+        """Count a key; return how often it was seen."""
         self._age += 1
         if self._age > len(self._keys):
             self._counts[:] = 0

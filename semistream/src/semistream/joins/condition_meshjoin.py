@@ -1,4 +1,4 @@
-"""MESHJOIN with other join conditions than equality (004 section 3.3)."""
+"""MESHJOIN with join conditions other than equality (MESHJOIN 2007, section 3.3)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,17 +13,20 @@ from semistream.relation.base import Page, Relation
 from semistream.stream_buffer import Encoder
 from semistream.stream_table import Cursor
 
+__all__ = ["ConditionMeshJoin"]
+
 
 class ConditionMeshJoin(MeshJoin):
-    """MESHJOIN whose window is ordered by the stream's column, and whose master rows match intervals of it.
+    """MESHJOIN whose master rows match intervals of the stream's column; the window is ordered by that column.
 
-    Only the matching differs (line 10): the queue still expires tuples that have met all of R.
+    Only the matching differs (line 10). The queue still expires tuples that have met all of R.
 
     Args:
         relation: master data R.
         *args: as for every join; `on` names one column of the stream.
         condition: which values of that column a master row matches.
-        **kwargs: as for every join; without `columns` the output has all of R's.
+        columns: columns of R to add; by default all.
+        **kwargs: as for every join.
     """
 
     def __init__(
@@ -38,7 +41,7 @@ class ConditionMeshJoin(MeshJoin):
         columns = relation.schema.names if columns is None else columns
         super().__init__(relation, *args, columns=columns, **kwargs)
         self._window = OrderedWindow(self.waiting.slots)
-        self.waiting.table = self._window  # type: ignore[assignment]  # only `probe` differs, which is called here alone
+        self.waiting.table = self._window  # type: ignore[assignment]  # only `probe` differs, and only this class calls it
         self._check_types()
 
     @property
@@ -70,8 +73,8 @@ class ConditionMeshJoin(MeshJoin):
 
 
 class _Order:
-    """Encodes a column as integers of the same order."""
+    """Encodes a column as integers in the same order."""
 
     def encode(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-        """Give the place in the order of each value, and whether it has one."""
+        """Return an integer for each value, in the order of the values, and whether the value has one."""
         return ordered(columns[0])

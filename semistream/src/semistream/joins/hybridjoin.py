@@ -1,6 +1,6 @@
-"""HYBRIDJOIN (000 section 4.2, 002 section 3)."""
+"""HYBRIDJOIN (HYBRIDJOIN 2011, section 4.2; X-HYBRIDJOIN 2013, section 3)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -9,20 +9,24 @@ from semistream.page_choice import OldestFirst, PageChoice
 from semistream.relation.base import Page
 from semistream.stream_table import START
 
+__all__ = ["HybridJoin"]
+
 _MOST_AHEAD = 4096
 
 
 class HybridJoin(SemiStreamJoin):
     """Reads the page of the oldest waiting tuple and joins it with all tuples that wait.
 
-    Where the paper reads w tuples or none, this reads those that are there, so that none is left in the buffer when
+    The paper reads w tuples or none. This join reads the tuples that are there, so that none stays in the buffer when
     the stream pauses.
 
     Args:
         *args: as for every join.
-        page_choice: whose page is read next; the oldest tuple's when left out.
+        page_choice: chooses the tuple whose page is read next; by default the oldest.
         **kwargs: as for every join.
     """
+
+    paper_name: ClassVar[str] = "HYBRIDJOIN"
 
     def __init__(self, *args: Any, page_choice: PageChoice | None = None, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
@@ -30,7 +34,7 @@ class HybridJoin(SemiStreamJoin):
 
     def _stream_phase(self) -> None:
         """Lines 3 to 6: read w tuples from the stream buffer into H, and their keys into Q."""
-        while len(self.stream_buffer) and self._probe_front_stage(room=self.waiting.free):
+        while len(self.stream_buffer) and self._probe_front_stage(room=self.waiting.room):
             pass
 
     def _disk_phase(self) -> None:
@@ -39,14 +43,17 @@ class HybridJoin(SemiStreamJoin):
         if page < 0:
             return
         key = int(self.waiting.keys(np.array([g]))[0])
-        self._join(self.disk_buffer.load(page))
+        self._join(self.disk_buffer.read(page))
         if g in self.waiting.queue:
             self._join_other_candidates(g, key, page)
 
     def _next_page(self) -> tuple[int, int]:
-        """Choose a waiting tuple and look up its page; tuples whose key R does not have are dropped on the way.
+        """Choose a waiting tuple and look up its page. Tuples whose key R does not have come out as unmatched.
 
-        These are lines 7 to 11 of 003's algorithm 1. The further one has to look, the more keys are looked up at once.
+        CHYBRIDJOIN 2017, algorithm 1, lines 7 to 11. Each further attempt looks up twice as many keys at once.
+
+        Returns:
+            The tuple's slot and its page; -1 and -1 when no tuple is left.
         """
         ahead = 1
         while len(self.waiting):
@@ -55,26 +62,26 @@ class HybridJoin(SemiStreamJoin):
             if page >= 0:
                 return g, page
             slots = np.append(self.waiting.queue.oldest(ahead), g)
-            self._drop_absent(np.unique(self.waiting.keys(slots)))
+            self._output_absent(np.unique(self.waiting.keys(slots)))
             ahead = min(2 * ahead, _MOST_AHEAD)
         return -1, -1
 
-    def _drop_absent(self, keys: np.ndarray) -> None:
-        """Give out tuples whose key the index does not know as unmatched, with all that have the same key."""
+    def _output_absent(self, keys: np.ndarray) -> None:
+        """Output as unmatched the tuples with those of the keys that the index does not know."""
         absent = keys[self.relation.locate(keys) < 0]
         self._remember_absent(absent)
         cursor = START
         while cursor[0] < len(absent):
-            found, cursor = self.waiting.table.take(absent, cursor, self._found_slots, self._found_rows)
+            found, cursor = self.waiting.table.pop(absent, cursor, self._found_slots, self._found_rows)
             self._output.unmatched(self.waiting.rows, self._found_slots[:found])
             self.waiting.release(self._found_slots[:found])
 
     def _join(self, page: Page) -> None:
-        """Output r joined with H for each tuple r of the page, in portions that fit into memory, and delete them.
+        """Output r joined with H for each tuple r of the page, in portions that fit into memory; delete the matches.
 
-        Where equal 64-bit keys do not mean equal keys, tuples stay in H until their match is confirmed.
+        If equal 64-bit keys do not mean equal keys, tuples stay in H until their match is confirmed.
         """
-        find = self.waiting.table.take if self.relation.codec.exact else self.waiting.table.probe
+        find = self.waiting.table.pop if self.relation.codec.exact else self.waiting.table.probe
         self.probed += len(page.keys)
         cursor = START
         while cursor[0] < len(page.keys):
@@ -84,22 +91,22 @@ class HybridJoin(SemiStreamJoin):
                 slots, rows = self._confirmed(page, slots, rows)
                 self.waiting.table.delete(slots)
             self._output.joined(self.waiting.rows, slots, self._output_rows(page), rows)
-            self._consider(page, rows)
+            self._update_cache(page, rows)
             self.waiting.release(slots)
 
     def _join_other_candidates(self, g: int, key: int, page: int) -> None:
-        """Look further for a tuple that its page did not match: fingerprints collided, or the row has gone."""
+        """Try other pages for a tuple that its page did not match: fingerprints collide, or the row is deleted."""
         for candidate in self.relation.candidates(key):
             if candidate != page:
-                self._join(self.disk_buffer.load(candidate))
+                self._join(self.disk_buffer.read(candidate))
             if g not in self.waiting.queue:
                 return
         slots = np.array([g])
         self._output.unmatched(self.waiting.rows, slots)
         self.waiting.delete(slots)
 
-    def _consider(self, page: Page, matched: np.ndarray) -> None:
-        """Do nothing with frequencies: HYBRIDJOIN has no cache."""
+    def _update_cache(self, page: Page, matched: np.ndarray) -> None:
+        """Do nothing: HYBRIDJOIN has no cache."""
 
     def _remember_absent(self, keys: np.ndarray) -> None:
-        """Remember nothing: HYBRIDJOIN has no front stage."""
+        """Do nothing: HYBRIDJOIN has no front stage."""

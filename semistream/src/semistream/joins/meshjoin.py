@@ -1,4 +1,4 @@
-"""MESHJOIN (004 section 3.1, figure 4)."""
+"""MESHJOIN (MESHJOIN 2007, section 3.1, figure 4)."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -11,6 +11,8 @@ from semistream.memory_split import Needs
 from semistream.relation.base import Page
 from semistream.stream_table import START, Cursor
 
+__all__ = ["MeshJoin"]
+
 
 class MeshJoin(SemiStreamJoin):
     """Scans R in a cycle and joins each page with a window of the stream; needs no index.
@@ -18,6 +20,7 @@ class MeshJoin(SemiStreamJoin):
     A tuple leaves the window once it has met all k pages of R. The window holds k chunks of w tuples.
     """
 
+    paper_name: ClassVar[str] = "MESHJOIN"
     unique_key: ClassVar[bool] = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
@@ -27,7 +30,7 @@ class MeshJoin(SemiStreamJoin):
         self._matched = np.zeros(self.waiting.slots, dtype=np.bool_)
         self._chunks = np.zeros(self.k, dtype=np.int64)  # tuples that entered at each of the last k iterations
         self._iteration = 0
-        self._loaded = 0  # tuples that entered since the last iteration
+        self._entered = 0  # tuples that entered since the last iteration
 
     def memory_used(self) -> int:
         """Count the bytes of all parts, buffers at their full size."""
@@ -35,19 +38,19 @@ class MeshJoin(SemiStreamJoin):
 
     def _stream_phase(self) -> None:
         """Lines 2, 7 and 8: read w tuples of S, add them to H and enqueue them in Q."""
-        while len(self.stream_buffer) and (room := min(self.w - self._loaded, self.waiting.free)):
+        while len(self.stream_buffer) and (room := min(self.w - self._entered, self.waiting.room)):
             before = len(self.waiting)
             read = self._probe_front_stage(room)
-            self._loaded += len(self.waiting) - before
+            self._entered += len(self.waiting) - before
             if not read:
                 return
 
     def _disk_phase(self) -> None:
         """Lines 2, 9, 10: read the next page of R and join it with H. Then expire what has met all of R."""
         if self.relation.pages:
-            self._join(self.disk_buffer.load(self._iteration % self.k))
-        self._chunks[self._iteration % self.k] = self._loaded
-        self._loaded = 0
+            self._join(self.disk_buffer.read(self._iteration % self.k))
+        self._chunks[self._iteration % self.k] = self._entered
+        self._entered = 0
         self._iteration += 1
         self._expire(int(self._chunks[self._iteration % self.k]))
 
@@ -57,17 +60,17 @@ class MeshJoin(SemiStreamJoin):
         cursor = START
         while cursor[0] < len(page.keys):
             slots, rows, cursor = self._probe(page, cursor)
-            self._give(page, slots, rows)
+            self._output_matches(page, slots, rows)
             self._matched[slots] = True
-            self._consider(page, rows)
+            self._update_cache(page, rows)
 
     def _probe(self, page: Page, cursor: Cursor) -> tuple[np.ndarray, np.ndarray, Cursor]:
         """Find waiting tuples and the row of the page that each matches, from the cursor on."""
         found, cursor = self.waiting.table.probe(page.keys, cursor, self._found_slots, self._found_rows)
         return *self._confirmed(page, self._found_slots[:found], self._found_rows[:found]), cursor
 
-    def _give(self, page: Page, slots: np.ndarray, rows: np.ndarray) -> None:
-        """Output waiting tuples with rows of the page."""
+    def _output_matches(self, page: Page, slots: np.ndarray, rows: np.ndarray) -> None:
+        """Output waiting tuples, each with a row of the page."""
         self._output.joined(self.waiting.rows, slots, self._output_rows(page), rows)
 
     def _expire(self, count: int) -> None:
@@ -78,20 +81,20 @@ class MeshJoin(SemiStreamJoin):
         self.waiting.delete(slots)
 
     def _chunk_size(self) -> int:
-        """Size w so that k chunks fill H."""
+        """Return w, so that k chunks fill H."""
         return self.waiting.slots // self.k
 
     def _enough_room(self) -> bool:
         return True
 
     def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - as in the base
-        """Ask for a flag for each tuple, and room for the sizes of chunks."""
+        """Add a flag per waiting tuple, and the sizes of k chunks."""
         k = max(1, self.relation.pages)
         return replace(self.needs, least_waiting=self._least_waiting(), extra_per_waiting=1, extra_fixed=8 * k)
 
     def _least_waiting(self) -> int:
-        """Ask for one tuple a chunk at least."""
+        """Return the least h_S: one tuple per chunk."""
         return max(1, self.relation.pages)
 
-    def _consider(self, page: Page, matched: np.ndarray) -> None:
-        """Do nothing with frequencies: MESHJOIN has no cache."""
+    def _update_cache(self, page: Page, matched: np.ndarray) -> None:
+        """Do nothing: MESHJOIN has no cache."""

@@ -1,15 +1,21 @@
-"""R-MESHJOIN, the baseline of 002 section 5."""
+"""R-MESHJOIN (X-HYBRIDJOIN 2013, sections 2 and 5)."""
+
+from typing import ClassVar
 
 from semistream.joins.meshjoin import MeshJoin
+
+__all__ = ["RMeshJoin"]
 
 
 class RMeshJoin(MeshJoin):
     """MESHJOIN whose queue is not cut into k equal chunks.
 
-    MESHJOIN ties the size of its chunks to the number of pages: h_S is w times k, and what does not divide is left
-    unused. Here an iteration reads as many tuples as the last one made room for, so that H_S is used in full and may
-    be smaller than k, and the size of the disk buffer no longer depends on that of R (002 section 2).
+    In MESHJOIN h_S is w times k, and a remainder is unused. Here an iteration reads as many tuples as the last one made
+    room for. So all of H_S is used, it may be smaller than k, and the size of the disk buffer does not depend on the
+    size of R (X-HYBRIDJOIN 2013, section 2).
     """
+
+    paper_name: ClassVar[str] = "R-MESHJOIN"
 
     def _chunk_size(self) -> int:
         return self.waiting.slots

@@ -1,4 +1,4 @@
-"""What all joins share: parts, memory, and the loop that feeds them."""
+"""What all joins have in common: parts, memory, and the loop that feeds them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,7 +16,9 @@ from semistream.relation.base import Page, Relation
 from semistream.stream_buffer import Chunk, Encoder, StreamBuffer
 from semistream.waiting_tuples import WaitingTuples
 
-_HITS_A_MISS = 64  # how far to look ahead in the stream buffer for each tuple that may wait
+__all__ = ["SemiStreamJoin"]
+
+_HITS_A_MISS = 64  # tuples of the stream buffer that are probed for each tuple that may wait
 
 
 class SemiStreamJoin(ABC):
@@ -26,20 +28,22 @@ class SemiStreamJoin(ABC):
         relation: master data R.
         stream: schema of the stream's batches.
         on: key columns of the stream, in the order of the relation's key.
-        memory: budget in bytes. All large arrays are allocated here, once.
+        memory: budget in bytes. The constructor allocates all large arrays.
         how: "inner", or "left" to keep stream tuples that match nothing.
-        columns: columns of R to add; all but its key when left out.
+        columns: columns of R to add; by default all but its key.
         shares: how the memory is divided.
-        output: "rows" for Arrow record batches; "pairs" for numbers of stream tuples and positions in R only, so that
-            nothing but keys is kept in memory.
+        output: "rows" for Arrow record batches; "pairs" for numbers of stream tuples and positions in R, so that only
+            keys are in memory.
 
     Attributes:
-        read: the stream's columns that the stream buffer holds.
-        kept: those that are kept while a tuple waits.
+        buffered: the stream's columns in the stream buffer.
+        kept: the stream's columns that are in memory while a tuple waits.
+        probed: tuples of R looked up in H_S so far.
     """
 
+    paper_name: ClassVar[str]  # the algorithm's name in its paper
     needs: ClassVar[Needs] = Needs()
-    unique_key: ClassVar[bool] = True  # the algorithm needs at most one master row a key
+    unique_key: ClassVar[bool] = True  # whether a key may have at most one master row
 
     def __init__(
         self,
@@ -58,70 +62,69 @@ class SemiStreamJoin(ABC):
         self.on = (on,) if isinstance(on, str) else tuple(on)
         master = self._check(how, columns, output)
         keys = pa.schema([stream.field(name) for name in dict.fromkeys(self.on)])
-        self.read = stream if output == "rows" else keys
+        self.buffered = stream if output == "rows" else keys
         self.kept = stream if output == "rows" else pa.schema([] if self._exact else keys)
         confirming = [name for name in relation.key if name not in master.names and not relation.codec.exact]
         cached = pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
-        self.memory = memory
         self.shares = shares or Shares()
-        self.split = split_memory(memory, self.shares, self._needs(master), relation, self.read, self.kept, cached)
+        self.split = split_memory(memory, self.shares, self._needs(master), relation, self.buffered, self.kept, cached)
         self.stream_buffer = StreamBuffer(self._encoder(), self.on, self.split.buffer_bytes, self.split.chunk_rows)
         self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
         self.front_stage = FrontStage(
             cached, self.split.cache_slots, self.split.cache_blocks, self.split.absent_slots, self.split.chunk_rows
         )
         self.disk_buffer = DiskBuffer(relation)
-        self.probed = 0  # tuples of R looked up in H_S so far
+        self.probed = 0
         outer = how == "left"
         self._output: Output = RowOutput(stream, master, outer=outer) if output == "rows" else PairOutput(outer=outer)
         self._columns = master.names
         self._found_slots = np.empty(self.split.chunk_rows, dtype=np.int32)
         self._found_rows = np.empty(self.split.chunk_rows, dtype=np.int32)
 
-    # --- what a caller does ---
+    # --- what a caller uses ---
 
     def feed(self, batch: pa.RecordBatch) -> list[Any]:
-        """Take stream tuples in and give what was joined meanwhile; up to h_S tuples stay waiting."""
+        """Join stream tuples; return what is joined so far. Up to h_S tuples stay waiting."""
         pieces = self.stream_buffer.pieces(self._check_batch(batch))
-        joined = self._read_all()  # of what was offered before
+        joined = self._read_all()  # what was offered before
         for piece in pieces:
             self.stream_buffer.put(piece)
             joined += self._read_all()
         return joined
 
     def offer(self, batch: pa.RecordBatch) -> None:
-        """Put stream tuples into the stream buffer; `step` joins them."""
+        """Put stream tuples into the stream buffer, for `step` to join."""
         self.stream_buffer.put(self._check_batch(batch))
 
     def step(self) -> list[Any]:
-        """Do one iteration of the algorithm's loop and give what it joined."""
+        """Do one iteration of the algorithm's loop; return what it joined."""
         return self._iterate()
 
     def finish(self) -> list[Any]:
-        """Join everything that waits, as when the stream pauses or ends; the join can be fed again."""
+        """Join all tuples that wait, when the stream pauses or ends; afterwards the join can be fed again."""
         joined: list[Any] = []
         while self.pending or len(self.stream_buffer):
             joined += self._iterate()
         return joined
 
     def preload(self) -> None:
-        """Fill a front stage that is empty with the first rows of R, the most frequent ones if R is in that order.
+        """Fill an empty front stage with the first rows of R: the most frequent ones, if R is in that order.
 
-        What 002 keeps of R page by page, the front stage then has tuple by tuple from the beginning. It learns the
-        rest, or what has changed, from the stream.
+        X-HYBRIDJOIN keeps the first pages of R in memory (X-HYBRIDJOIN 2013); the front stage then has the same rows
+        tuple by tuple. It learns the rest, and what changes, from the stream.
         """
         cache = self.front_stage.cache
         most = 0 if cache.count else -(-cache.slots // self.relation.page_rows)
         for page in range(min(most, self.relation.pages)):
             if not cache.has_room:
                 return
-            loaded = self.disk_buffer.load(page)
-            rows = np.arange(len(loaded.keys))
-            self.front_stage.admit(loaded, rows, np.ones(len(rows), dtype=np.int32))
+            first_rows = self.disk_buffer.read(page)
+            rows = np.arange(len(first_rows.keys))
+            self.front_stage.admit(first_rows, rows, np.ones(len(rows), dtype=np.int32))
 
     @property
     def pending(self) -> int:
-        """Count the stream tuples that were read and are not joined yet."""
+        """Count the stream tuples that the join has read and not joined yet."""
         return len(self.waiting)
 
     def memory_used(self) -> int:
@@ -135,34 +138,34 @@ class SemiStreamJoin(ABC):
             + self._found_rows.nbytes
         )
 
-    # --- what an algorithm does ---
+    # --- what an algorithm implements ---
 
     @abstractmethod
     def _stream_phase(self) -> None:
-        """Read stream tuples, until the stream buffer is empty or there is no room for more."""
+        """Read stream tuples until the stream buffer is empty or no more can wait."""
 
     @abstractmethod
     def _disk_phase(self) -> None:
         """Read a page of R and join it with the tuples that wait."""
 
     def _read_all(self) -> list[Any]:
-        """Empty the stream buffer, reading pages as long as tuples have no room to wait."""
+        """Empty the stream buffer; read a page each time that no more tuples can wait."""
         self._stream_phase()
         while len(self.stream_buffer):
             self._disk_phase()
             if self._enough_room():
                 self._stream_phase()
-        return self._output.take_all()
+        return self._output.drain()
 
     def _iterate(self) -> list[Any]:
         self._stream_phase()
         if self.pending:
             self._disk_phase()
-        return self._output.take_all()
+        return self._output.drain()
 
     def _enough_room(self) -> bool:
-        """Tell whether so much room was made that the stream phase is worth its fixed cost."""
-        return self.waiting.free >= self.waiting.slots // 16
+        """Tell whether enough tuples can wait for the stream phase to be worth its fixed cost."""
+        return self.waiting.room >= self.waiting.slots // 16
 
     def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - some algorithms keep master columns
         return self.needs
@@ -173,49 +176,49 @@ class SemiStreamJoin(ABC):
         return self.relation.codec.exact
 
     def _encoder(self) -> Encoder:
-        """Make 64-bit keys of the stream's key columns as the relation does of its own."""
+        """Return what turns the stream's key columns into 64-bit keys, as the relation does with its own."""
         return KeyCodec([self.stream.field(name).type for name in self.on], partner=self.relation.codec)
 
     def _keys_to_join(self) -> tuple[str, ...]:
-        """Name the columns of R that the stream's are joined with, one for one."""
+        """Return the columns of R that the columns of `on` are joined with, one for one."""
         return self.relation.key
 
     # --- what algorithms have in common ---
 
     def _probe_front_stage(self, room: int) -> int:
-        """Join the head of the stream buffer with H_R, put up to `room` tuples that miss into H_S and Q.
+        """Probe H_R with the next stream tuples; put up to `room` tuples that miss into H_S and Q.
 
-        This is 003's algorithm 3. Tuples without a key match nothing. Gives how many tuples were read.
+        CHYBRIDJOIN 2017, algorithm 3. Tuples without a key match nothing. Returns how many tuples were read.
         """
-        chunk = self._head(_HITS_A_MISS * room + _HITS_A_MISS)
+        chunk = self._peek(_HITS_A_MISS * room + _HITS_A_MISS)
         needed = self.waiting.rows.blocks_needed(chunk.rows)
-        free = self.waiting.rows.free_blocks
+        blocks = self.waiting.rows.free_blocks
 
         def confirm(rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
             keys = chunk.rows.select(self.on).take(pa.array(rows)).columns
             return KeyCodec.equal(keys, self.front_stage.cache.rows.take_columns(self.relation.key, slots))
 
         read, hits, slots, unmatched, misses = self.front_stage.probe(
-            chunk, room, needed, free, None if self._exact else confirm
+            chunk, room, needed, blocks, None if self._exact else confirm
         )
         self._output.joined(chunk, hits, self.front_stage.cache.rows, slots)
         self._output.unmatched(chunk, unmatched)
         self._wait(chunk, misses)
         self.stream_buffer.drop(read)
-        if read == 0 and not len(self.waiting):  # a tuple that a join with more memory has shed
+        if read == 0 and not len(self.waiting):  # a replayed tuple, shed by a join with more memory, is too large
             self._check_strings(chunk.rows)
         return read
 
-    def _head(self, most: int) -> Chunk:
-        """Show the stream tuples that are read next."""
-        return self.stream_buffer.head(most)
+    def _peek(self, most: int) -> Chunk:
+        """Return the next stream tuples, at most `most`."""
+        return self.stream_buffer.peek(most)
 
     def _wait(self, chunk: Chunk, misses: np.ndarray) -> None:
         """Put stream tuples into H_S and Q."""
         self.waiting.insert(chunk.rows, misses, chunk.keys[misses], chunk.first + misses)
 
     def _confirmed(self, page: Page, slots: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Leave out matches whose real keys differ; there are none when 64-bit keys are exact."""
+        """Drop matches whose real keys differ; there are none when 64-bit keys are exact."""
         if self._exact:
             return slots, rows
         keys = page.rows.select(self.relation.key).take(pa.array(rows)).columns
@@ -223,11 +226,11 @@ class SemiStreamJoin(ABC):
         return slots[same], rows[same]
 
     def _output_rows(self, page: Page) -> PageRows:
-        """Show the page's columns that the output has."""
+        """Return the page with the columns that the output has."""
         return PageRows(page, self._columns)
 
     def _check(self, how: str, columns: Sequence[str] | None, output: str) -> pa.Schema:
-        """Check parameters that do not concern memory, and give the master columns of the output."""
+        """Check the parameters other than memory, and return the master columns of the output."""
         if how not in {"inner", "left"}:
             raise ValueError(f'how must be "inner" or "left", got {how!r}: choose one of them')
         if output not in {"rows", "pairs"}:
@@ -241,7 +244,7 @@ class SemiStreamJoin(ABC):
         if self.unique_key and not self.relation.unique:
             raise ValueError(
                 f"the relation's key {list(self.relation.key)} must be unique for {type(self).__name__}, it is not: "
-                "use MeshJoin, or a key that is unique"
+                "use MeshJoin, or choose a unique key"
             )
         names = [n for n in self.relation.schema.names if n not in self.relation.key] if columns is None else columns
         unknown = [name for name in names if name not in self.relation.schema.names]
@@ -259,12 +262,12 @@ class SemiStreamJoin(ABC):
                 f"batch must have the stream's schema {self.stream.names}, got {batch.schema.names}: "
                 "select and cast its columns"
             )
-        read = batch if self.read is self.stream else batch.select(self.read.names)
-        self._check_strings(read)
-        return read
+        buffered = batch if self.buffered is self.stream else batch.select(self.buffered.names)
+        self._check_strings(buffered)
+        return buffered
 
     def _check_strings(self, tuples: pa.RecordBatch) -> None:
-        """Refuse a tuple that could not wait even if it were the only one."""
+        """Refuse a tuple whose strings are larger than the whole heap: it could never wait."""
         needed = int(self.waiting.rows.blocks_needed(tuples).max(initial=0))
         if needed > self.waiting.rows.heap_blocks:
             raise ValueError(

@@ -1,30 +1,41 @@
-"""CHYBRIDJOIN with a limit of time: what waits when it is over is shed (003 section 4)."""
+"""CHYBRIDJOIN with a deadline, after which waiting tuples are shed (CHYBRIDJOIN 2017, section 4)."""
 
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 from semistream.joins.chybridjoin import CHybridJoin
 from semistream.waiting_tuples import WaitingTuples
 
+__all__ = ["TimedCHybridJoin"]
+
 
 class TimedCHybridJoin(CHybridJoin):
-    """Reads pages until a deadline. From then on the front stage still joins what it can, and the others are shed.
+    """Reads pages until a deadline. Afterwards the front stage still joins what it can, and other tuples are shed.
 
-    003 sheds when the stream buffer fills up. Where the stream comes in batches, a batch is the buffer, and its time
-    tells what is too much.
+    The paper sheds when the stream buffer fills up. When the stream comes in batches, a batch takes the place of the
+    buffer, and its deadline tells what is too much.
+
+    Args:
+        *args: as for every join.
+        clock: tells the time that the deadline is compared with.
+        **kwargs: as for CHYBRIDJOIN.
     """
 
-    _deadline = math.inf
-    _shed: Callable[[WaitingTuples], None] | None = None
+    def __init__(self, *args: Any, clock: Callable[[], float] = time.monotonic, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **kwargs)
+        self._clock = clock
+        self._deadline = math.inf
+        self._shed: Callable[[WaitingTuples], None] | None = None
 
     def limit(self, deadline: float, shed: Callable[[WaitingTuples], None]) -> None:
-        """Set the time of `time.monotonic` up to which pages are read, and what sheds waiting tuples from then on."""
+        """Read pages until `deadline`; from then on call `shed` to make room in H_S."""
         self._deadline, self._shed = deadline, shed
 
     def _disk_phase(self) -> None:
-        """Make room in H_S by a page, or by shedding."""
-        if self._shed is None or time.monotonic() < self._deadline:
+        """Make room in H_S: read a page, or shed."""
+        if self._shed is None or self._clock() < self._deadline:
             super()._disk_phase()
         else:
             self._shed(self.waiting)

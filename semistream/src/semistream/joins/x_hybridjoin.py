@@ -1,4 +1,4 @@
-"""X-HYBRIDJOIN (002 section 4.2, algorithm 1)."""
+"""X-HYBRIDJOIN (X-HYBRIDJOIN 2013, section 4.2, algorithm 1)."""
 
 from typing import Any, ClassVar
 
@@ -6,19 +6,22 @@ from semistream.joins.hybridjoin import HybridJoin
 from semistream.memory_split import Needs
 from semistream.relation.base import Page
 
+__all__ = ["XHybridJoin"]
+
 
 class XHybridJoin(HybridJoin):
     """HYBRIDJOIN with a disk buffer of two parts: the first pages of R stay in it, and one page is swapped.
 
-    R is expected in the order of access frequency. Every iteration looks the non-swappable part up in H as well.
+    R should be in the order of access frequency. Every iteration also joins the non-swappable part with H.
     """
 
+    paper_name: ClassVar[str] = "X-HYBRIDJOIN"
     needs: ClassVar[Needs] = Needs(pinned_pages=True)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
         pages = range(min(self.split.pinned_pages, self.relation.pages))
-        self._pinned = [_copy(self.disk_buffer.load(page)) for page in pages]
+        self._pinned = [_copy(self.disk_buffer.read(page)) for page in pages]
 
     def memory_used(self) -> int:
         """Count the bytes of all parts, the non-swappable part at its full size."""

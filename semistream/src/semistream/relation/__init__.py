@@ -1,4 +1,4 @@
-"""Master data R, one interface over all stores."""
+"""Master data R: one interface over all stores."""
 
 from semistream.relation.base import Counters, Page, Relation
 from semistream.relation.memory import MemoryRelation

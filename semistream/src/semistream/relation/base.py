@@ -8,14 +8,16 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from semistream.keys import KeyCodec
+from semistream.keys import Fingerprint, KeyCodec, fingerprint
 from semistream.relation.key_index import MOST_ROWS, KeyIndex
+
+__all__ = ["Counters", "IndexedRelation", "Page", "Relation", "check_keys", "check_page_rows", "is_unique"]
 
 
 class Page(NamedTuple):
     """A partition of R in memory."""
 
-    first: int  # position in R of its first row
+    first: int  # the first row's position in R
     keys: np.ndarray  # 64-bit key of each row
     rows: pa.RecordBatch
 
@@ -36,11 +38,11 @@ class Relation(ABC):
     Attributes:
         schema: columns of R.
         key: names of the key columns.
-        codec: how key columns become 64-bit keys.
+        codec: turns key columns into 64-bit keys.
         row_count: rows of R.
-        page_rows: rows of a page, the last one may have fewer.
+        page_rows: rows of a page; the last page may have fewer.
         page_bytes: size of the largest page.
-        unique: no two rows have the same key.
+        unique: whether no two rows have the same key.
         counters: what has been read so far.
     """
 
@@ -53,18 +55,20 @@ class Relation(ABC):
     unique: bool
     counters: Counters
 
-    def _describe(self, schema: pa.Schema, key: Sequence[str], page_rows: int) -> None:
-        """Check and keep what every store knows of its relation."""
+    def _describe(
+        self, schema: pa.Schema, key: Sequence[str], page_rows: int, fingerprint: Fingerprint = fingerprint
+    ) -> None:
+        """Check and set the attributes that all stores have in common."""
         missing = [name for name in key if name not in schema.names]
         if not key or missing:
             raise ValueError(f"key must name columns of the relation {schema.names}, got {list(key)}: correct the key")
         check_page_rows(page_rows)
         self.schema = schema
         self.key = tuple(key)
-        self.codec = KeyCodec([schema.field(name).type for name in key])
+        self.codec = KeyCodec([schema.field(name).type for name in key], fingerprint=fingerprint)
         self.page_rows = page_rows
         self.counters = Counters()
-        self._last_page = -2  # before the first read no page follows
+        self._last_page = -2  # no page follows: the first read seeks
 
     @property
     def pages(self) -> int:
@@ -74,7 +78,7 @@ class Relation(ABC):
     def read_page(self, page: int) -> Page:
         """Read one page."""
         if not 0 <= page < self.pages:
-            raise ValueError(f"page must be between 0 and {self.pages - 1}, got {page}: there is no such page")
+            raise ValueError(f"page must be between 0 and {self.pages - 1}, got {page}: `pages` is the number of pages")
         read, nbytes = self._read(page)
         self.counters.pages_read += 1
         self.counters.bytes_read += nbytes
@@ -83,21 +87,21 @@ class Relation(ABC):
         return read
 
     def locate(self, keys: np.ndarray) -> np.ndarray:
-        """Look keys up in the index: the page of each, or -1 when R has no such key."""
+        """Look keys up in the index. Return the page of each, or -1 when R has no such key."""
         self.counters.look_ups += len(keys)
         return self._locate(keys)
 
     def candidates(self, key: int) -> list[int]:
-        """Look up every page that may hold a key: more than one when fingerprints collide or keys repeat.
+        """Look up every page that may have a key: several when fingerprints collide or keys repeat.
 
-        Of the rows of a key that repeats only the first 64 are in the index.
+        The index has only the first 64 rows of a 64-bit key.
         """
         self.counters.look_ups += 1
         return self._candidates(key)
 
     @abstractmethod
     def _read(self, page: int) -> tuple[Page, int]:
-        """Read one page and say how many bytes that took."""
+        """Read one page. Return it with the number of bytes read."""
 
     @abstractmethod
     def _locate(self, keys: np.ndarray) -> np.ndarray: ...
@@ -112,31 +116,31 @@ class IndexedRelation(Relation):
     _index: KeyIndex
 
     def _locate(self, keys: np.ndarray) -> np.ndarray:
-        positions = self._index.first(keys)
+        positions = self._index.positions(keys)
         return np.where(positions < 0, -1, positions // self.page_rows)
 
     def _candidates(self, key: int) -> list[int]:
-        pages: list[int] = np.unique(self._index.all(key) // self.page_rows).tolist()
+        pages: list[int] = np.unique(self._index.all_positions(key) // self.page_rows).tolist()
         return pages
 
 
 def is_unique(codec: KeyCodec, index: KeyIndex, fetch: Callable[[np.ndarray], pa.RecordBatch]) -> bool:
-    """Tell whether keys are unique; `fetch` gives the key columns of rows that share a fingerprint."""
+    """Tell whether keys are unique. `fetch` returns the key columns of the rows at positions."""
     repeated = index.repeated_keys()
     if codec.exact:
         return not len(repeated)
-    groups = (fetch(index.all(int(key))).to_pylist() for key in repeated)
+    groups = (fetch(index.all_positions(int(key))).to_pylist() for key in repeated)
     return all(len({tuple(row.values()) for row in group}) == len(group) < MOST_ROWS for group in groups)
 
 
 def check_page_rows(page_rows: int) -> None:
     """Refuse pages without rows."""
     if page_rows < 1:
-        raise ValueError(f"page_rows must be at least 1, got {page_rows}: 500 is a usual size")
+        raise ValueError(f"page_rows must be at least 1, got {page_rows}: try 500")
 
 
 def check_keys(codec: KeyCodec, rows: pa.RecordBatch, key: Sequence[str]) -> np.ndarray:
-    """Encode the key columns of rows of R, none of which may be null."""
+    """Return the 64-bit keys of rows of R; none of their key columns may be null."""
     keys, valid = codec.encode([rows.column(name) for name in key])
     if not valid.all():
         raise ValueError(

@@ -1,8 +1,10 @@
 """The index of R from 64-bit key to row position: a hash table with open addressing, in memory or in a mapped file.
 
-It consists of `PARTITIONS` tables of one size, chosen by the high bits of the hash, so that a writer can build one
-after the other in bounded memory. Fingerprints of different keys may be equal, so that a 64-bit key may occur more
-than once, but at most `MOST_ROWS` times: a key that so many rows have repeats, and joins that need no index are left.
+The index has `PARTITIONS` parts of equal size. The high bits of the hash select the part. So a writer builds one part
+after the other in bounded memory.
+
+Different keys may have equal fingerprints, so a 64-bit key may occur several times, at most `MOST_ROWS`. A key with
+that many rows is not unique; only joins without an index accept it.
 """
 
 import zlib
@@ -10,17 +12,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from semistream.kernel import home, kernel, mix, tag
+from semistream.hashing import home, mix, tag
+from semistream.kernels import kernel
+
+__all__ = [
+    "MOST_ROWS",
+    "PARTITIONS",
+    "CheckedIndex",
+    "KeyIndex",
+    "fill_part",
+    "indexed",
+    "part_checksum",
+    "part_of",
+    "part_size",
+]
 
 PARTITIONS = 64
-MOST_ROWS = 64  # of one 64-bit key; more are not in the index
+MOST_ROWS = 64  # of one 64-bit key; the index leaves out the others
 _BITS = np.uint64(6)
 _SHIFT = np.uint64(58)
 _EMPTY = -1
 
 
 class KeyIndex:
-    """Positions by key, over arrays of `PARTITIONS` equal parts."""
+    """Positions in R by key, in arrays of `PARTITIONS` equal parts."""
 
     def __init__(self, keys: np.ndarray, positions: np.ndarray) -> None:
         self._keys = keys
@@ -31,38 +46,38 @@ class KeyIndex:
         """Index the keys of all rows in memory."""
         rows = indexed(keys)
         keys = keys[rows]
-        part = partition(keys)
+        part = part_of(keys)
         size = part_size(int(np.bincount(part, minlength=PARTITIONS).max(initial=0)))
         places, positions = np.zeros(size * PARTITIONS, dtype=np.int64), np.full(size * PARTITIONS, _EMPTY)
         for p in range(PARTITIONS):
             span = slice(p * size, (p + 1) * size)
-            chosen = part == p
-            fill_part(keys[chosen], rows[chosen], places[span], positions[span])
+            members = part == p
+            fill_part(keys[members], rows[members], places[span], positions[span])
         return cls(places, positions)
 
-    def first(self, keys: np.ndarray) -> np.ndarray:
-        """Give the position of a row with each key, or -1."""
+    def positions(self, keys: np.ndarray) -> np.ndarray:
+        """Return for each key the position of a row that has it, or -1."""
         found = np.empty(len(keys), dtype=np.int64)
-        _first(keys, self._keys, self._positions, found)
+        _find_each(keys, self._keys, self._positions, found)
         return found
 
-    def all(self, key: int) -> np.ndarray:
-        """Give the positions of all rows with a key."""
+    def all_positions(self, key: int) -> np.ndarray:
+        """Return the positions of all indexed rows with a key."""
         found = np.empty(MOST_ROWS, dtype=np.int64)
-        return found[: _all(key, self._keys, self._positions, found)]
+        return found[: _find_all(key, self._keys, self._positions, found)]
 
     def repeated_keys(self) -> np.ndarray:
-        """List 64-bit keys that several rows share."""
-        size, repeated = len(self._keys) // PARTITIONS, []
+        """List the 64-bit keys that several rows have."""
+        size, found = len(self._keys) // PARTITIONS, []
         for start in range(0, size * PARTITIONS, size):
-            keys, marks = self._keys[start : start + size], np.zeros(size, dtype=np.bool_)
-            _mark_repeated(keys, self._positions[start : start + size], marks)
-            repeated.append(keys[marks])
-        return np.unique(np.concatenate(repeated))
+            keys, repeated = self._keys[start : start + size], np.zeros(size, dtype=np.bool_)
+            _find_repeated(keys, self._positions[start : start + size], repeated)
+            found.append(keys[repeated])
+        return np.unique(np.concatenate(found))
 
 
 class CheckedIndex(KeyIndex):
-    """An index in a file: each part is compared with its checksum before it is first used."""
+    """An index in a file. The first use of a part compares it with its checksum."""
 
     def __init__(self, keys: np.ndarray, positions: np.ndarray, checksums: Sequence[int], name: str) -> None:
         super().__init__(keys, positions)
@@ -70,15 +85,15 @@ class CheckedIndex(KeyIndex):
         self._name = name
         self._unchecked = np.ones(PARTITIONS, dtype=np.bool_)
 
-    def first(self, keys: np.ndarray) -> np.ndarray:
-        """Give the position of a row with each key, or -1."""
+    def positions(self, keys: np.ndarray) -> np.ndarray:
+        """Return for each key the position of a row that has it, or -1."""
         self._check_parts_of(keys)
-        return super().first(keys)
+        return super().positions(keys)
 
-    def all(self, key: int) -> np.ndarray:
-        """Give the positions of all rows with a key."""
+    def all_positions(self, key: int) -> np.ndarray:
+        """Return the positions of all indexed rows with a key."""
         self._check_parts_of(np.array([key]))
-        return super().all(key)
+        return super().all_positions(key)
 
     def verify(self) -> None:
         """Compare every part with its checksum."""
@@ -87,7 +102,7 @@ class CheckedIndex(KeyIndex):
 
     def _check_parts_of(self, keys: np.ndarray) -> None:
         if self._unchecked.any():
-            parts = np.unique(partition(keys))
+            parts = np.unique(part_of(keys))
             for part in parts[self._unchecked[parts]].tolist():
                 self._check(part)
                 self._unchecked[part] = False
@@ -100,7 +115,7 @@ class CheckedIndex(KeyIndex):
 
 
 def indexed(keys: np.ndarray) -> np.ndarray:
-    """Choose the rows that the index has, in order: the first `MOST_ROWS` of each key."""
+    """Return the rows that the index has, in order: the first `MOST_ROWS` of each key."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     beyond = np.zeros(len(keys), dtype=np.bool_)
@@ -114,26 +129,26 @@ def part_checksum(keys: np.ndarray, positions: np.ndarray) -> int:
 
 
 def part_size(most: int) -> int:
-    """Give each part half as many places again as the fullest part has keys."""
+    """Return the places of a part, when the fullest part has `most` keys: half as many again."""
     return most + most // 2 + 8
 
 
-def partition(keys: np.ndarray) -> np.ndarray:
-    """Choose the part of the index each key belongs to."""
+def part_of(keys: np.ndarray) -> np.ndarray:
+    """Return the part of the index that each key belongs to."""
     parts = np.empty(len(keys), dtype=np.int64)
-    _partition(keys, parts)
+    _part_of(keys, parts)
     return parts
 
 
 @kernel
-def _partition(keys: np.ndarray, parts: np.ndarray) -> None:
+def _part_of(keys: np.ndarray, parts: np.ndarray) -> None:
     for i in range(len(keys)):
         parts[i] = np.int64(mix(keys[i]) >> _SHIFT)
 
 
 @kernel
 def fill_part(new_keys: np.ndarray, new_positions: np.ndarray, keys: np.ndarray, positions: np.ndarray) -> None:
-    """Put keys that belong to one part into its empty places."""
+    """Add keys that belong to one part."""
     for i in range(len(new_keys)):
         place = home(tag(mix(new_keys[i]) << _BITS), len(keys))
         while positions[place] != _EMPTY:
@@ -145,7 +160,7 @@ def fill_part(new_keys: np.ndarray, new_positions: np.ndarray, keys: np.ndarray,
 
 
 @kernel
-def _first(wanted: np.ndarray, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> None:
+def _find_each(wanted: np.ndarray, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> None:
     size = len(keys) // PARTITIONS
     for i in range(len(wanted)):
         h = mix(wanted[i])
@@ -162,8 +177,8 @@ def _first(wanted: np.ndarray, keys: np.ndarray, positions: np.ndarray, found: n
 
 
 @kernel
-def _all(key: int, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> int:
-    """Fill in the positions of all rows with a key, and count them."""
+def _find_all(key: int, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> int:
+    """Write the positions of all rows with a key, and count them."""
     size = len(keys) // PARTITIONS
     h = mix(key)
     start = np.int64(h >> _SHIFT) * size
@@ -180,14 +195,14 @@ def _all(key: int, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -
 
 
 @kernel
-def _mark_repeated(keys: np.ndarray, positions: np.ndarray, marks: np.ndarray) -> None:
-    """Mark every key of a part that a search from its home meets before its own place."""
+def _find_repeated(keys: np.ndarray, positions: np.ndarray, repeated: np.ndarray) -> None:
+    """Mark each place of a part whose key a search from the home finds at an earlier place."""
     for i in range(len(keys)):
         if positions[i] != _EMPTY:
             place = home(tag(mix(keys[i]) << _BITS), len(keys))
             while place != i:
                 if keys[place] == keys[i]:
-                    marks[i] = True
+                    repeated[i] = True
                     break
                 place += 1
                 if place == len(keys):

@@ -1,4 +1,4 @@
-"""R in MariaDB or MySQL: pages are ranges of the clustered key, the index is the table's own."""
+"""R in MariaDB or MySQL: pages are ranges of the clustered key, and the index is the table's own."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,21 +9,23 @@ import pyarrow as pa
 from semistream import arrow
 from semistream.relation.base import Page, Relation, check_keys
 
-Connection = Any  # of pymysql, which is imported only where a relation is used
-_GROWTH = 2  # rows may be added to a page until it is this many times as large as the largest was
+__all__ = ["Connection", "MariaDbRelation"]
+
+Connection = Any  # pymysql's, which is imported only where it is used
+_GROWTH = 2  # a page may grow to this many times the size that the largest page had when the relation was opened
 
 
 class MariaDbRelation(Relation):
-    """Reads a table over one connection, which is opened again when it breaks.
+    """Reads a table over one connection, and opens another one when that breaks.
 
-    Opening a relation scans the table's keys once, in order, and remembers where pages begin. Rows may change, come
-    and go meanwhile; a page that has grown out of its room in memory is an error.
+    Opening a relation scans the table's keys once, in order, and keeps where pages begin. Rows may change, come and go
+    afterwards. A page that outgrows its room in memory is an error.
 
     Args:
         connect: opens a connection of pymysql.
         table: the table's name.
         schema: the columns to read, with their Arrow types.
-        key: the integer column that the table is clustered by.
+        key: the integer column by which the table is clustered.
         page_rows: rows of a page.
     """
 
@@ -46,7 +48,7 @@ class MariaDbRelation(Relation):
             self._connection = None
 
     def _measure_pages(self) -> None:
-        """Scan the table in the order of its key: where pages begin, how large they are, whether keys repeat."""
+        """Scan the table by key to find where pages begin, the size of the largest, and whether keys repeat."""
         strings = [name for name in self.schema.names if arrow.is_variable_width(self.schema.field(name).type)]
         lengths = " + ".join(f"COALESCE(LENGTH({_quoted(name)}), 0)" for name in strings) or "0"
         starts: list[int] = []
@@ -96,13 +98,13 @@ class MariaDbRelation(Relation):
         return [int(page) for page in self._locate(np.array([key])) if page >= 0]
 
     def _query(self, statement: str, values: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Run a statement, on a new connection when the one at hand has broken."""
+        """Run a statement, on a new connection when the current one is broken."""
         import pymysql
 
         try:
             return self._rows(statement, values)
         except (pymysql.OperationalError, pymysql.InterfaceError):
-            self._forget_connection()
+            self._drop_connection()
             return self._rows(statement, values)
 
     def _rows(self, statement: str, values: Sequence[int]) -> list[tuple[Any, ...]]:
@@ -120,13 +122,13 @@ class MariaDbRelation(Relation):
     def _open(self) -> Connection:
         if self._connection is None:
             self._connection = self._connect()
-            self._connection.autocommit(True)  # noqa: FBT003 - each read sees the rows of its time
+            self._connection.autocommit(True)  # noqa: FBT003 - each read sees the rows as they are then
         return self._connection
 
-    def _forget_connection(self) -> None:
-        """Drop a connection that has broken; there is nobody left to say goodbye to."""
-        if self._connection is not None:  # it is None when even opening failed
-            self._connection._force_close()  # noqa: SLF001 - pymysql's own way to close without a word to the server
+    def _drop_connection(self) -> None:
+        """Close a broken connection without a message to the server."""
+        if self._connection is not None:  # None if it could not be opened
+            self._connection._force_close()  # noqa: SLF001 - pymysql has no public call for it
             self._connection = None
 
 

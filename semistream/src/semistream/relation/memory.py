@@ -1,18 +1,30 @@
-"""R in memory: for tests and small tables."""
+"""R in memory, for tests and small tables."""
 
 from collections.abc import Sequence
 
 import pyarrow as pa
 
+from semistream.keys import Fingerprint, fingerprint
 from semistream.relation.base import IndexedRelation, Page, check_keys, is_unique
 from semistream.relation.key_index import KeyIndex
 
+__all__ = ["MemoryRelation"]
+
 
 class MemoryRelation(IndexedRelation):
-    """A table cut into pages of consecutive rows."""
+    """A table cut into pages of consecutive rows.
 
-    def __init__(self, table: pa.Table, key: Sequence[str], page_rows: int = 500) -> None:
-        self._describe(table.schema, key, page_rows)
+    Args:
+        table: the rows.
+        key: names of the key columns; no key may be null.
+        page_rows: rows of a page.
+        fingerprint: hashes keys that are not one integer; joins give the same rows with any function.
+    """
+
+    def __init__(
+        self, table: pa.Table, key: Sequence[str], page_rows: int = 500, *, fingerprint: Fingerprint = fingerprint
+    ) -> None:
+        self._describe(table.schema, key, page_rows, fingerprint)
         self.row_count = table.num_rows
         batches = table.combine_chunks().to_batches()
         self._rows = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -1,4 +1,4 @@
-"""R in a file of Arrow pages, memory-mapped, with its index in the same file."""
+"""R in a memory-mapped file that has Arrow pages and their index."""
 
 import mmap
 import os
@@ -14,13 +14,15 @@ from semistream.relation import page_file_format as fmt
 from semistream.relation.base import IndexedRelation, Page
 from semistream.relation.key_index import CheckedIndex
 
+__all__ = ["PageFile"]
+
 
 class PageFile(IndexedRelation):
-    """Reads a file that `write_page_file` wrote. Pages and parts of the index are checked when first used.
+    """Reads a file that `write_page_file` wrote. The first use of a page or a part of the index checks it.
 
     Args:
         path: the file.
-        uncached: read pages past the operating system's page cache (O_DIRECT), so that every read is one of the disk.
+        uncached: whether pages are read past the operating system's page cache (O_DIRECT), each time from the disk.
     """
 
     def __init__(self, path: Path, *, uncached: bool = False) -> None:
@@ -61,12 +63,12 @@ class PageFile(IndexedRelation):
         self.close()
 
     def close(self) -> None:
-        """Close the descriptor of uncached reads; the mapping goes with its last user."""
+        """Close the file descriptor of uncached reads; the mapping ends with its last user."""
         if self._uncached:
             self._uncached.close()
 
     def verify(self) -> None:
-        """Check every page and every part of the index against its checksum."""
+        """Compare every page and every part of the index with its checksum."""
         self._index.verify()
         for page in range(self.pages):
             self._check(page, self._file.slice(self._offsets[page], self._lengths[page]))
@@ -91,15 +93,15 @@ class PageFile(IndexedRelation):
 
 
 class _UncachedReader:
-    """Reads past the page cache into one buffer, which the next read overwrites."""
+    """Reads past the page cache into one buffer; the next read overwrites it."""
 
     def __init__(self, path: Path, nbytes: int) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
-        self._buffer = mmap.mmap(-1, max(nbytes, fmt.ALIGNMENT))  # mappings begin at a page, as O_DIRECT demands
+        self._buffer = mmap.mmap(-1, max(nbytes, fmt.ALIGNMENT))  # aligned, as O_DIRECT requires
         self._view = memoryview(self._buffer)
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """Read bytes; the file's last page may end before the alignment does."""
+        """Read `length` bytes; the last read of a file may return less than a multiple of the alignment."""
         done = os.preadv(self._descriptor, [self._view[: fmt.aligned(length)]], offset)
         if done < length:
             raise OSError(f"page at {offset} must have {length} bytes, {done} could be read: build the file again")

@@ -1,11 +1,11 @@
-"""How a page file is laid out.
+"""The layout of a page file.
 
     magic | pages | index keys | index positions | page directory | footer | length and checksum of the footer | magic
 
-A page is one Arrow IPC message with `page_rows` consecutive rows and, where the key is no single integer, their
-fingerprints as one more column. Pages and index begin at multiples of `ALIGNMENT`, so that each can be read past the
-page cache. The directory has offset, length and checksum of each page; the footer, in JSON, says where all of it is
-and has the checksum of each part of the index.
+A page is one Arrow IPC message with `page_rows` consecutive rows. If the key is not one integer, their fingerprints are
+one more column. Pages and index start at multiples of `ALIGNMENT`, so that they can be read past the page cache. The
+directory has the offset, length and checksum of each page. The footer, in JSON, has the offsets of all these, and the
+checksum of each part of the index.
 """
 
 import base64
@@ -17,6 +17,20 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pyarrow as pa
 
+__all__ = [
+    "ALIGNMENT",
+    "DIRECTORY",
+    "FINGERPRINT",
+    "MAGIC",
+    "Footer",
+    "aligned",
+    "check_schema",
+    "named",
+    "schema_from_text",
+    "schema_to_text",
+    "stored_schema",
+]
+
 MAGIC = b"FRESHET2"
 ALIGNMENT = 4096
 FINGERPRINT = "__fingerprint"
@@ -26,7 +40,7 @@ _TRAILER = struct.Struct("<QI8s")
 
 @dataclass(frozen=True)
 class Footer:
-    """What a reader needs to know of the file."""
+    """What a reader needs to know about the file."""
 
     schema: str  # of the relation, as base64 of Arrow IPC
     key: list[str]
@@ -41,13 +55,13 @@ class Footer:
     directory_checksum: int
 
     def to_bytes(self) -> bytes:
-        """Serialise the footer with its trailer."""
+        """Serialise the footer and the trailer that ends the file."""
         text = json.dumps(asdict(self)).encode()
         return text + _TRAILER.pack(len(text), zlib.crc32(text), MAGIC)
 
     @classmethod
     def from_file(cls, content: memoryview, name: str) -> "Footer":
-        """Find the footer at the end of a file."""
+        """Read the footer at the end of a file."""
         problem = f"{name} must be a complete page file: build it again"
         if len(content) < len(MAGIC) + _TRAILER.size or bytes(content[: len(MAGIC)]) != MAGIC:
             raise ValueError(problem)
@@ -69,12 +83,12 @@ def schema_from_text(text: str) -> pa.Schema:
 
 
 def stored_schema(schema: pa.Schema, *, exact: bool) -> pa.Schema:
-    """Add the column of fingerprints that pages have when keys are no single integer."""
+    """Add the column of fingerprints that pages have when the key is not one integer."""
     return schema if exact else schema.append(pa.field(FINGERPRINT, pa.int64(), nullable=False))
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Refuse columns that a page cannot hold: the values of a dictionary would have to lie beside it."""
+    """Refuse dictionary-encoded columns: a page has no place for the values of a dictionary."""
     for field in schema:
         if _has_dictionary(field.type):
             raise ValueError(
@@ -93,5 +107,5 @@ def _has_dictionary(kind: pa.DataType) -> bool:
 
 
 def aligned(offset: int) -> int:
-    """Give the next multiple of the alignment."""
+    """Round an offset up to a multiple of the alignment."""
     return -(-offset // ALIGNMENT) * ALIGNMENT

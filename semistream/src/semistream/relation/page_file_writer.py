@@ -1,4 +1,4 @@
-"""Builds a page file from any Arrow source, in memory bounded by a page, a batch and one part of the index."""
+"""Builds a page file from any Arrow source; memory is bounded by a page, a batch and one part of the index."""
 
 import os
 import tempfile
@@ -11,6 +11,7 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 
+from semistream.durability import fsync_directory
 from semistream.keys import KeyCodec
 from semistream.relation import page_file_format as fmt
 from semistream.relation.base import check_keys, check_page_rows, is_unique
@@ -20,9 +21,11 @@ from semistream.relation.key_index import (
     fill_part,
     indexed,
     part_checksum,
+    part_of,
     part_size,
-    partition,
 )
+
+__all__ = ["write_page_file"]
 
 _ENTRIES_AT_ONCE = 1 << 20
 _ENTRY = np.dtype([("key", np.int64), ("position", np.int64)])
@@ -31,13 +34,13 @@ _ENTRY = np.dtype([("key", np.int64), ("position", np.int64)])
 def write_page_file(
     path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], key: Sequence[str], page_rows: int = 500
 ) -> None:
-    """Write rows, in the order in which they come, as pages with an index; the file appears complete or not at all.
+    """Write rows as pages with an index, in the order of the batches; the file appears complete or not at all.
 
     Args:
-        path: the file, which is replaced if it exists.
+        path: the file; an existing one is replaced.
         schema: the rows' columns.
-        batches: the rows, in batches of any size that have these columns, in this order.
-        key: the key columns; they must not be null.
+        batches: the rows, in batches of any size with these columns in this order.
+        key: names of the key columns; no key may be null.
         page_rows: rows of a page.
     """
     check_page_rows(page_rows)
@@ -53,15 +56,6 @@ def write_page_file(
             os.fsync(file.fileno())
         Path(name).replace(path)
         fsync_directory(directory)
-
-
-def fsync_directory(directory: Path) -> None:
-    """Make a rename in the directory last."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write(
@@ -107,7 +101,7 @@ def _write(
 
 
 def _pages(schema: pa.Schema, batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[pa.RecordBatch]:
-    """Cut batches into pages of exactly `page_rows`, but for the last one."""
+    """Cut batches into pages of exactly `page_rows`; the last page may have fewer."""
     held: list[pa.RecordBatch] = []
     count = 0
     for whole in batches:
@@ -126,7 +120,7 @@ def _pages(schema: pa.Schema, batches: Iterable[pa.RecordBatch], page_rows: int)
 
 
 def _check_batch(batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Refuse columns of other names, places or types, and nulls where there must be none."""
+    """Refuse columns with other names, order or types, and nulls in columns that are not nullable."""
     if batch.schema.names != schema.names or batch.schema.types != schema.types:
         raise ValueError(
             f"batch must have the columns {fmt.named(schema)}, got {fmt.named(batch.schema)}: select and cast them"
@@ -140,14 +134,14 @@ def _check_batch(batch: pa.RecordBatch, schema: pa.Schema) -> None:
 
 
 def _spill(parts: Sequence[IO[bytes]], keys: np.ndarray, first: int) -> None:
-    """Append keys and positions to the file of the part of the index they belong to."""
+    """Append keys and positions to the temporary file of their part of the index."""
     entries = np.empty(len(keys), dtype=_ENTRY)
     entries["key"] = keys
     entries["position"] = np.arange(first, first + len(keys))
-    part = partition(keys)
+    part = part_of(keys)
     order = np.argsort(part, kind="stable")
-    for p, chosen in zip(*_runs(part[order]), strict=True):
-        parts[p].write(entries[order[chosen]].tobytes())
+    for p, run in zip(*_runs(part[order]), strict=True):
+        parts[p].write(entries[order[run]].tobytes())
 
 
 def _runs(ordered: np.ndarray) -> tuple[list[int], list[slice]]:
@@ -157,7 +151,7 @@ def _runs(ordered: np.ndarray) -> tuple[list[int], list[slice]]:
 
 
 def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int, int, list[int]]:
-    """Write the index part by part; give its places, where its keys and positions begin, and the parts' checksums."""
+    """Write the index part by part. Return its size, the offsets of keys and positions, and the parts' checksums."""
     checksums = []
     size = part_size(max(_drop_repeated(part) for part in parts))
     keys_at = _seek_aligned(file)
@@ -176,7 +170,7 @@ def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int,
 
 
 def _drop_repeated(part: IO[bytes]) -> int:
-    """Leave those entries of a part that the index has, and count them."""
+    """Keep the entries of a part that the index has, and count them."""
     kept = np.empty(0, dtype=_ENTRY)
     part.seek(0)
     while more := part.read(_ENTRIES_AT_ONCE * _ENTRY.itemsize):
