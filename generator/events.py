@@ -55,11 +55,11 @@ class Events:
         """JSON, one event a line; and where each event's text ends (its newline is there)."""
         out = np.empty(len(self) * encode.LONGEST_EVENT, np.uint8)
         ends = np.empty(len(self), np.int64)
-        encode.encode_events(
-            self.numbers, self.products, self.quantities, self.stores, self.sold_at, self.faults, self.tag, out, ends
-        )
-        size = int(ends[-1]) + 1 if len(self) else 0
-        return out[:size].tobytes(), ends
+        if len(self) == 0:
+            return b"", ends
+        columns = (self.numbers, self.products, self.quantities, self.stores, self.sold_at, self.faults)
+        encode.encode_events(*columns, self.tag, *encode.dates(self.sold_at), out, ends)
+        return out[: ends[-1] + 1].tobytes(), ends
 
     def arrow(self) -> pa.RecordBatch:
         """The events as an Arrow batch (of good events: a malformed one has no columns)."""

@@ -63,6 +63,23 @@ def test_text_is_the_json_of_the_event(
     assert len(line) < LONGEST_EVENT
 
 
+def test_a_batch_may_cross_days_in_any_order() -> None:
+    """Leap days, the turn of a year, and a year that is divisible by 100 but has no leap day."""
+    moments = ["2100-03-01", "2000-02-29", "2099-12-31T23:59:59.999", "1970-01-01", "2100-02-28", "2024-02-29"]
+    sold_at = np.array(moments, "datetime64[ms]").astype(np.int64)
+    lines = lines_of(make_events(recipe(StreamSettings(keys=10)), np.arange(len(sold_at)), sold_at, tag=0))
+    assert [datetime.fromisoformat(json.loads(line)["sold_at"]).replace(tzinfo=None) for line in lines] == [
+        datetime.fromisoformat(moment) for moment in moments
+    ]
+
+
+def test_a_batch_of_no_events_is_no_text() -> None:
+    """No newline either."""
+    nothing = np.zeros(0, np.int64)
+    text, ends = make_events(recipe(StreamSettings(keys=10)), nothing, nothing, tag=0).json_lines()
+    assert (text, len(ends)) == (b"", 0)
+
+
 def test_identifiers_are_unique_and_ordered_like_the_events() -> None:
     """Sorted as text, the ids of a stream keep its order, within a millisecond too."""
     count = 100_000
