@@ -1,7 +1,7 @@
 """Events as JSON bytes, a whole batch in one kernel.
 
-The text is what `json.dumps` with compact separators would give for the schema in events.py (a test compares them).
-A malformed event is a good one, spoilt in one of the ways that MALFORMED names.
+The text is that of `json.dumps` with compact separators for the schema in events.py (a test compares them). A
+malformed event is a valid one with one of the faults in MALFORMED.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 Int64s = NDArray[np.int64]
 
-# fault 1, 2, ...: what a consumer finds wrong with it
+# fault 1, 2, ...: what a consumer finds
 MALFORMED: Final = (
     "truncated",  # the second half of the JSON is missing
     "not_json",  # plain text
@@ -22,8 +22,8 @@ MALFORMED: Final = (
     "text_key",  # product_id is a word
     "text_quantity",  # quantity is a word
     "impossible_time",  # sold_at has a month 13
-    "not_utf8",  # a byte that UTF-8 does not know
-    "empty",  # nothing at all
+    "not_utf8",  # a byte that UTF-8 does not have
+    "empty",  # no bytes
 )
 _TRUNCATED, _NOT_JSON, _MISSING_KEY, _NULL_KEY, _TEXT_KEY, _TEXT_QUANTITY, _IMPOSSIBLE_TIME, _NOT_UTF8, _EMPTY = range(
     1, len(MALFORMED) + 1
@@ -82,7 +82,7 @@ def _put_hex(out: Bytes, at: int, number: int, digits: int) -> int:
 
 @njit(cache=True)
 def _put_event_id(out: Bytes, at: int, sold_at: int, number: int, tag: int) -> int:
-    """A UUID of version 7 (RFC 9562): 48 bits of time, 42 bits of event number, 32 bits that name the run."""
+    """A UUID of version 7 (RFC 9562): 48 bits of time, 42 bits of event number, 32 bits of the run's tag."""
     at = _put_hex(out, at, sold_at >> 16, 8)
     out[at] = _DASH
     at = _put_hex(out, at + 1, sold_at & 0xFFFF, 4)
@@ -96,7 +96,7 @@ def _put_event_id(out: Bytes, at: int, sold_at: int, number: int, tag: int) -> i
 
 
 def dates(sold_at: Int64s) -> tuple[int, Bytes]:
-    """The first day of a batch, counted from 1970, and the text YYYY-MM-DD of each day from there to the last."""
+    """The first day of a batch, counted from 1970, and YYYY-MM-DD of each day from the first to the last."""
     first, last = int(sold_at.min()) // _DAY_MILLIS, int(sold_at.max()) // _DAY_MILLIS
     days = np.arange(first, last + 1).astype("datetime64[D]")
     text = np.datetime_as_string(days).astype(f"S{_DATE_CHARACTERS}")
@@ -159,9 +159,9 @@ def encode_events(
     out: Bytes,
     ends: Int64s,
 ) -> None:
-    """Write each event's text and a newline into `out`, and the newline's place into `ends`.
+    """Write each event's text and a newline into `out`, and the newline's index into `ends`.
 
-    `first_day` and `dates` are the result of the function `dates` for these `sold_at`.
+    `first_day` and `dates` come from the function `dates`.
     """
     at = 0
     for i in range(len(numbers)):
@@ -182,6 +182,6 @@ def encode_events(
 
 @njit(cache=True, nogil=True)
 def encode_event_ids(numbers: Int64s, sold_at: Int64s, tag: int, out: Bytes) -> None:
-    """Write the event ids, one behind the other."""
+    """Write the event ids, one after the other."""
     for i in range(len(numbers)):
         _put_event_id(out, i * EVENT_ID_CHARACTERS, sold_at[i], numbers[i], tag)

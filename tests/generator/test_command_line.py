@@ -144,7 +144,7 @@ def test_full_disk_is_named_and_nothing_counts_as_acknowledged(sink: str) -> Non
     """Where not one byte fits, one line names the path, and the report is honest."""
     done = run("run", "--sink", sink, "--path", "/dev/full", "--keys", "10", "--events", "5")
     assert done.returncode == 1
-    assert re.fullmatch(rb"error: path: /dev/full takes no more events \(.*No space left on device.*\)\n", done.stderr)
+    assert re.fullmatch(rb"error: path: /dev/full cannot be written \(.*No space left on device.*\);.*\n", done.stderr)
     assert acknowledged(done.stdout) == 0
 
 
@@ -158,7 +158,7 @@ def test_file_that_fills_up_counts_only_what_is_safe(tmp_path: Path, sink: str, 
     make = ["run", "--sink", sink, "--path", str(path), "--keys", "10", "--events", str(events)]
     done = subprocess.run([*limit, *COMMAND, *make], cwd=ROOT, capture_output=True, check=False, timeout=60)
     assert done.returncode == 1
-    assert done.stderr.startswith(b"error: path: %b takes no more events (" % bytes(path))
+    assert done.stderr.startswith(b"error: path: %b cannot be written (" % bytes(path))
     assert acknowledged(done.stdout) == safe
     assert b"; 65536 may or may not have arrived" in done.stdout or sink == "parquet"
 
@@ -258,7 +258,7 @@ def test_bad_kafka_parameter_is_named_before_anything_starts(
     ("options", "message"),
     [
         (["--rate", "abc"], "argument --rate: must be a number of events per second, or max, got 'abc'"),
-        (["--simulate", "soon"], "argument --simulate: must be a moment such as 2026-01-01T00:00:00Z, got 'soon'"),
+        (["--simulate", "soon"], "argument --simulate: must be a time such as 2026-01-01T00:00:00Z, got 'soon'"),
     ],
 )
 def test_unreadable_option_is_explained_in_the_users_words(
