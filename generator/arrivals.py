@@ -1,6 +1,6 @@
 """The times of events: bursts that look alike at every time scale.
 
-The construction of the HYBRIDJOIN paper, appendix, figure 9: N on/off sources, source i with bandwidth 2^i, wait in a
+The construction of HYBRIDJOIN 2011, appendix, figure 9: N on/off sources, source i with bandwidth 2^i, wait in a
 priority queue for their next toggle. A toggle re-queues the source after a random time proportional to its bandwidth.
 The stream's rate is the total bandwidth of the sources that are on.
 

@@ -1,4 +1,4 @@
-"""Figures 10 and 11 of the HYBRIDJOIN paper for this generator, as PNG files."""
+"""Figures 10 and 11 of HYBRIDJOIN 2011 for this generator, as PNG files."""
 
 from dataclasses import replace
 from pathlib import Path

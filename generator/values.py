@@ -3,8 +3,8 @@
 All are a pure function of (seed, n): SplitMix64 has random access, so processes can share the events of one stream, and
 a batch may begin anywhere. The kernels share one file because numba's cache ignores changes in called files.
 
-Zipf's law is drawn as in the HYBRIDJOIN paper, appendix, figure 9, GETDISTRIBUTIONVALUE (the inverse of the integral),
-or exactly, by rejection inversion (Hörmann and Derflinger, 1996).
+Zipf's law is drawn as in HYBRIDJOIN 2011, appendix, figure 9, GETDISTRIBUTIONVALUE (the inverse of the integral), or
+exactly, by rejection inversion (Hörmann and Derflinger, 1996).
 """
 
 from math import exp, expm1, log, log1p
