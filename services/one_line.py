@@ -31,6 +31,6 @@ def one_line(program: str = "freshet") -> "Iterator[None]":
     except subprocess.CalledProcessError as error:
         sys.exit(f"{program}: {error.cmd[0]} ended with exit code {error.returncode}. Its own output is above.")
     except OSError as error:
-        sys.exit(f"{program}: {error}. Check that the path exists and that you may use it.")
+        sys.exit(f"{program}: {error}. Check that path, then run the same command again.")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
