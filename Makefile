@@ -8,11 +8,11 @@ RUN := $(PYTHON) -m services
 INSTALLED := .freshet/installed/python
 export PYTHONPATH := $(CURDIR)
 export PYTHONUNBUFFERED := 1
-# Compiled by `make install` once for all; a user's wish for no bytecode would make every start slow.
+# `make install` compiles the bytecode once; a user's setting against bytecode would make every start slow.
 unexport PYTHONDONTWRITEBYTECODE
-# A machine with another Spark: ours runs with nothing of it.
+# The settings of another Spark on this machine must not reach ours.
 unexport SPARK_HOME SPARK_CONF_DIR HADOOP_CONF_DIR PYSPARK_DRIVER_PYTHON PYSPARK_DRIVER_PYTHON_OPTS
-# A proxy is for the world outside, not for our own services.
+# Our own services are not behind the proxy.
 LOOPBACK := 127.0.0.1,localhost
 export no_proxy := $(LOOPBACK),$(or $(no_proxy),$(NO_PROXY))
 export NO_PROXY := $(no_proxy)
@@ -22,15 +22,15 @@ $(INSTALLED):
 
 ##@ See it run
 .PHONY: demo status logs sql topic password
-demo: install  ## install, start and run everything; says where to look
+demo: install  ## install and start everything, run the demo, print where to look
 	@$(RUN) demo
-status: $(INSTALLED)  ## each service: healthy, or why not
+status: $(INSTALLED)  ## print for each service: healthy, or why not
 	@$(RUN) status
 logs: $(INSTALLED)  ## follow every service's log (Ctrl-C ends it)
 	@$(RUN) logs
-sql: $(INSTALLED)  ## an analyst's prompt in the warehouse
+sql: $(INSTALLED)  ## open an analyst's prompt in the warehouse
 	@$(RUN) sql
-topic: $(INSTALLED)  ## print the enriched topic as it grows (Ctrl-C ends it)
+topic: $(INSTALLED)  ## print new events of the enriched topic (Ctrl-C ends it)
 	@$(RUN) topic
 password: $(INSTALLED)  ## print Airflow's login
 	@$(RUN) password
@@ -39,7 +39,7 @@ password: $(INSTALLED)  ## print Airflow's login
 .PHONY: up down clean
 up: install  ## start the services and wait until they are healthy
 	@$(RUN) up
-down: $(INSTALLED)  ## stop everything that was started
+down: $(INSTALLED)  ## stop everything
 	@$(RUN) down
 clean:  ## stop everything, then remove data and installation (.freshet/)
 	@if $(PYTHON) -c 'import services.stack' 2>/dev/null; then $(RUN) clean; fi
@@ -47,7 +47,7 @@ clean:  ## stop everything, then remove data and installation (.freshet/)
 
 ##@ Work on it
 .PHONY: install test lint bench
-install:  ## install what is missing (the other targets do this by themselves)
+install:  ## install what is missing (other targets do this themselves)
 	@if ! command -v python3 >/dev/null; then \
 	  echo "make: Python 3.11 to 3.13 is needed; no python3 is on the PATH. Debian: apt install python3-venv" >&2; exit 1; fi
 	@python3 -m services.install
@@ -59,14 +59,14 @@ lint: install  ## ruff with all rules, the strict type check, and who may import
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy .
 	@$(dir $(PYTHON))lint-imports --no-logo --cache-dir .freshet/cache/import-linter
-bench: install  ## every benchmark; prints its tables
+bench: install  ## run every benchmark and print its tables
 	@for file in benchmarks/benchmark_*.py; do $(PYTHON) -m benchmarks.$$(basename $$file .py); done
 
 ##@ Help
 .PHONY: help settings
-settings: $(INSTALLED)  ## every setting: name, value, what it is
+settings: $(INSTALLED)  ## print every setting: name, value, description
 	@$(RUN) settings
-help:  ## print this
+help:  ## print this list
 	@awk 'BEGIN {FS = ":.*## "; printf "make TARGET. Newcomers: make demo, then make test.\n"} \
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,7 +1,7 @@
-"""How fast the generator is: into arrays, as JSON into a file, into Kafka beside the bare producer, in processes.
+"""The speed of the generator: into arrays, as JSON into a file, into Kafka beside the bare producer, in processes.
 
-Run it with `python -m benchmarks.benchmark_generator`. It starts a Kafka broker of its own. Kernels are compiled before
-the clock starts; each figure is the median of the rounds, with the lowest and the highest beside it.
+Run it with `python -m benchmarks.benchmark_generator`. It starts services of its own. Kernels are compiled before the
+clock starts; each figure is the median of the rounds, followed by the lowest and the highest.
 """
 
 import os
@@ -16,25 +16,25 @@ from typing import NamedTuple
 import numpy as np
 from kafka import KafkaProducer
 
+from benchmarks.stream.own_services import own_services
 from generator import Report, Stop, StreamSettings, Target, run_stream
 from generator.events import make_events
-from generator.kafka_sink import PRODUCER_SETTINGS, KafkaSink
+from generator.kafka_sink import PRODUCER_SETTINGS, KafkaSink, ensure_topic
 from generator.pump import pump, warm_up
 from generator.stream import BATCH_EVENTS, Share, unpaced_batches
 from generator.tally import Tally
 from generator.values import recipe
-from tests.generator.broker import Broker
 
 ROUNDS = 5
 KEYS = 10_000_000
 ARRAY_EVENTS = 10_000_000
 JSON_EVENTS = 2_000_000
 KAFKA_EVENTS = 120_000
-TOPIC_PARTITIONS = 4
+TOPIC, TOPIC_PARTITIONS = "generator-benchmark", 4
 
 
 def machine() -> str:
-    """The machine and how busy it is."""
+    """The machine and its load."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = {line.split(":")[1].strip() for line in lines if line.startswith("model name")}
     load = os.getloadavg()[0]
@@ -49,14 +49,14 @@ def band(figures: list[float], unit: str = "") -> str:
 
 
 class Rate(NamedTuple):
-    """Events per second of the clock, and of processor time: what other programs take away counts in the first only."""
+    """Events per second of wall-clock time and of processor time; other programs slow down the first only."""
 
     wall: float
     cpu: float
 
 
 def rate(events: int, work: Callable[[], None]) -> Rate:
-    """How fast one piece of work is."""
+    """Measure one piece of work."""
     began, cpu_began = time.perf_counter(), time.process_time()
     work()
     return Rate(events / (time.perf_counter() - began), events / (time.process_time() - cpu_began))
@@ -76,7 +76,7 @@ def into_file(path: Path) -> None:
 
 
 def ready_messages() -> list[tuple[bytes, bytes]]:
-    """The same messages as the generator sends, made beforehand."""
+    """Make the messages that the generator would send."""
     messages = []
     for events in unpaced_batches(StreamSettings(keys=KEYS, events=KAFKA_EVENTS, seed=1), Share(), tag=0):
         text, ends = events.json_lines()
@@ -110,16 +110,16 @@ def generator_sink(bootstrap: str, topic: str) -> Rate:
     measured = rate(KAFKA_EVENTS, lambda: pump(settings, sink, tally, stop, Share(), tag=0))
     if tally.acknowledged != KAFKA_EVENTS:
         raise RuntimeError(
-            f"acknowledged: must be {KAFKA_EVENTS}, got {tally.acknowledged}; the figure is worth nothing"
+            f"acknowledged: must be {KAFKA_EVENTS}, got {tally.acknowledged}; the figure is useless, run it again"
         )
     return measured
 
 
 def of_processes(settings: StreamSettings, processes: int, **target: str) -> Report:
-    """The one report of several processes."""
+    """Run the stream in several processes and return their common report."""
     report = run_stream(settings, Target(processes=processes, **target))  # type: ignore[arg-type]
     if not report.complete:
-        raise RuntimeError(f"run: must acknowledge every event, got {report}; the figure is worth nothing")
+        raise RuntimeError(f"run: must acknowledge every event, got {report}; the figure is useless, run it again")
     return report
 
 
@@ -136,17 +136,13 @@ def main() -> None:
         print(
             f"JSON to a file, one core: {statistics.median(files) / 3e5:.2f} of the target, {band(files, ' events/s')}"
         )
-        path.unlink()
-        broker = Broker(Path(folder))
-        broker.start()
-        try:
-            compare_in_kafka(broker.bootstrap, broker.new_topic(TOPIC_PARTITIONS))
-        finally:
-            broker.kill()
+    with own_services() as chosen:
+        ensure_topic(chosen.kafka_bootstrap, TOPIC, TOPIC_PARTITIONS)
+        compare_in_kafka(chosen.kafka_bootstrap, TOPIC)
 
 
 def compare_in_kafka(bootstrap: str, topic: str) -> None:
-    """The generator beside the bare producer in turn, then one process beside two, with Kafka and without."""
+    """Compare the generator with the bare producer, then two processes with one, into Kafka and without a sink."""
     messages = ready_messages()
     bare_producer(bootstrap, topic, messages)
     pairs = [(generator_sink(bootstrap, topic), bare_producer(bootstrap, topic, messages)) for _ in range(ROUNDS)]
@@ -158,7 +154,11 @@ def compare_in_kafka(bootstrap: str, topic: str) -> None:
     kafka = StreamSettings(keys=KEYS, events=2 * KAFKA_EVENTS, seed=1)
     arrays = StreamSettings(keys=KEYS, events=4 * ARRAY_EVENTS, seed=1)
     for name, settings, target in (
-        ("into Kafka, whose broker shares the cores", kafka, {"sink": "kafka", "bootstrap": bootstrap, "topic": topic}),
+        (
+            "into Kafka on the same cores",
+            kafka,
+            {"sink": "kafka", "bootstrap": bootstrap, "topic": topic},
+        ),
         ("without a sink", arrays, {"sink": "none"}),
     ):
         runs = [(of_processes(settings, 2, **target), of_processes(settings, 1, **target)) for _ in range(ROUNDS)]

@@ -1,4 +1,7 @@
-"""Check the enriched rows against their Great Expectations suite; what is not met fails the task and is named in it."""
+"""Check the enriched rows against their Great Expectations suite.
+
+An expectation that is not met fails the task; the task's log names it.
+"""
 
 from airflow.sdk import DAG
 

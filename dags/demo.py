@@ -1,4 +1,8 @@
-"""The whole story in order: prepare, let it sell, order the master data, enrich, look, check. The stream goes on."""
+"""Run the other Dags in order: prepare the warehouse, start the generator, order the master data, start the stream.
+
+Then wait for enriched rows and check them. The generator and the stream keep running after this Dag has ended; the Dag
+stop_enrich_stream stops the stream.
+"""
 
 from typing import Any
 
@@ -10,7 +14,7 @@ from plugins.sensors.stream import EnrichedRowsSensor
 
 
 def run(dag_id: str, **options: Any) -> TriggerDagRunOperator:
-    """One chapter: run another Dag to its end."""
+    """Make a task that runs another Dag to its end."""
     return TriggerDagRunOperator(
         task_id=dag_id, trigger_dag_id=dag_id, wait_for_completion=True, poke_interval=1, **options
     )
@@ -22,11 +26,11 @@ with DAG(
     tags=["freshet"],
     schedule=None,
     max_active_runs=1,
-    render_template_as_native_obj=True,  # numbers stay numbers on their way to the other Dags
+    render_template_as_native_obj=True,  # the other Dags get numbers as numbers
     params={
-        "products": Param(10_000, type="integer", minimum=1, description="Size of the catalogue, if there is none."),
+        "products": Param(10_000, type="integer", minimum=1, description="Products to create if the table is empty."),
         "rate": Param(500, type="integer", minimum=1, description="Mean number of events per second."),
-        "duration": Param(3600, type="integer", minimum=1, description="Seconds that the stream of sales goes on."),
+        "duration": Param(3600, type="integer", minimum=1, description="Seconds until the generator ends."),
     },
 ):
     (

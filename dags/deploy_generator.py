@@ -1,4 +1,7 @@
-"""Run the Kafka producer: a bursty stream of sales in which a few products make most sales (Zipf's law)."""
+"""Run the generator: it sends a bursty stream of sales to Kafka, in which few products have most sales (Zipf's law).
+
+The task's log ends with the number of acknowledged events.
+"""
 
 from airflow.sdk import DAG, Param
 
@@ -12,8 +15,8 @@ with DAG(
     max_active_runs=1,
     params={
         "rate": Param(500, type="integer", minimum=1, description="Mean number of events per second."),
-        "duration": Param(3600, type="integer", minimum=1, description="Seconds until the stream ends."),
-        "products": Param(10_000, type="integer", minimum=1, description="Keys are 1 to this."),
+        "duration": Param(3600, type="integer", minimum=1, description="Seconds until the generator ends."),
+        "products": Param(10_000, type="integer", minimum=1, description="Product ids are 1 to this number."),
         "exponent": Param(1.0, type="number", minimum=0, description="Zipf's exponent: 0 is uniform, 1 is 80/20."),
         "seed": Param(7, type="integer", minimum=0, description="The same seed gives the same stream."),
     },

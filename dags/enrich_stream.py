@@ -1,4 +1,7 @@
-"""Run the Spark application that enriches the stream, until the Dag stop_enrich_stream asks it to stop."""
+"""Run the Spark application that enriches the stream, until the Dag stop_enrich_stream stops it.
+
+Airflow restarts it after a failure.
+"""
 
 from datetime import timedelta
 
@@ -12,6 +15,6 @@ with DAG("enrich_stream", doc_md=__doc__, tags=["freshet"], schedule=None, max_a
         program="enrich_stream",
         pipeline="sales",
         metered=True,
-        retries=1_000_000,  # it is to run for ever: whatever ends it is followed by another start
+        retries=1_000_000,  # without end: after every failure it starts again
         retry_delay=timedelta(seconds=5),
     )

@@ -1,4 +1,7 @@
-"""Bring tables and topics to this version, fill the product table if it is empty, and begin to log its changes."""
+"""Create missing topics and tables, fill the product table if it is empty, and start to log its changes.
+
+It may run again at any time: what exists stays.
+"""
 
 from airflow.sdk import DAG, Param
 
@@ -12,7 +15,7 @@ with DAG(
     schedule=None,
     max_active_runs=1,
     params={
-        "products": Param(10_000, type="integer", minimum=1, description="Size of the catalogue, if there is none.")
+        "products": Param(10_000, type="integer", minimum=1, description="Products to create if the table is empty.")
     },
 ):
     CreateTopicsOperator(task_id="create_topics", pipeline="sales")

@@ -1,6 +1,6 @@
-"""Estimate from the stream how often each master row is asked for; rank, check and publish the rows in that order.
+"""Publish the master rows in the order of their access frequency, which is estimated from the stream.
 
-When the check refuses, the task fails with the reason, and the version in use stays in use.
+If the check fails, its log names the reason, and the published version stays in use.
 """
 
 from airflow.sdk import DAG, Param
@@ -15,14 +15,14 @@ with DAG(
     schedule=None,
     max_active_runs=1,
     params={
-        "minutes": Param(60, type="number", exclusiveMinimum=0, description="Look back so far at most."),
+        "minutes": Param(60, type="number", exclusiveMinimum=0, description="How far to look back at most."),
         "half_life": Param(60, type="number", exclusiveMinimum=0, description="Minutes until an event counts half."),
-        "keep": Param(1_000_000, type="integer", minimum=1, description="How many keys have an estimate at most."),
+        "keep": Param(1_000_000, type="integer", minimum=1, description="Largest number of keys with an estimate."),
         "least_share": Param(
             0.9,
             type="number",
             minimum=0,
-            description="Refuse fewer rows than this share of the published ones; 0 when so many were meant to go.",
+            description="Fail with fewer rows than this share of the published ones; 0 accepts any loss of rows.",
         ),
     },
 ):

@@ -1,4 +1,4 @@
-"""Ask the enriching application to stop after the batch that it is in, and wait until it has."""
+"""Stop the application that enriches the stream after its current batch, and wait until it has stopped."""
 
 from airflow.sdk import DAG
 

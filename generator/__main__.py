@@ -3,9 +3,10 @@
 import argparse
 import signal
 import sys
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from generator import SettingError, SinkError, Stop, StreamSettings, Target, run_stream
 from generator.settings import Drift, Law
@@ -26,14 +27,14 @@ def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be a moment such as {_SIMULATED_FROM}, got {text!r}") from error
+        raise argparse.ArgumentTypeError(f"must be a time such as {_SIMULATED_FROM}, got {text!r}") from error
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m generator", description="A self-similar Zipfian stream of sales.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
-        "run", help="make a stream", description="Make a stream, and report how many events were acknowledged."
+        "run", help="send a stream", description="Send a stream, and report how many events were acknowledged."
     )
     _add_target(run.add_argument_group("where to"))
     _add_values(run.add_argument_group("what"))
@@ -57,7 +58,7 @@ def _add_target(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--bootstrap", metavar="HOST:PORT", help="Kafka's address")
     group.add_argument("--topic", help="Kafka's topic")
     group.add_argument("--create-topic", action="store_true", help="create the topic if it is missing")
-    group.add_argument("--partitions", type=int, help="of the created topic")
+    group.add_argument("--partitions", dest="create_partitions", type=int, metavar="N", help="of the created topic")
     group.add_argument("--path", type=Path, help="the file")
     group.add_argument("--processes", type=int, default=1, help="processes that share the stream (default 1)")
 
@@ -71,7 +72,7 @@ def _add_values(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--drift-every", type=int, default=0, metavar="EVENTS", help="events between two changes")
     group.add_argument("--windows", type=int, default=25, help="parts of the key space for --drift windows")
     group.add_argument("--absent", type=float, default=0.0, metavar="SHARE", help="events with an unknown product")
-    group.add_argument("--malformed", type=float, default=0.0, metavar="SHARE", help="events nobody can read")
+    group.add_argument("--malformed", type=float, default=0.0, metavar="SHARE", help="events that nobody can read")
 
 
 def _add_time(group: argparse._ArgumentGroup) -> None:
@@ -84,60 +85,36 @@ def _add_time(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--silent", type=float, default=0.0, metavar="SECONDS", help="of silence")
     group.add_argument(
         "--simulate",
+        dest="simulated_from",
         type=_moment,
         nargs="?",
         const=_moment(_SIMULATED_FROM),
         metavar="START",
-        help=f"do not wait: simulate time from START (default {_SIMULATED_FROM})",
+        help=f"do not wait: simulate the time from START on (default {_SIMULATED_FROM})",
     )
     group.add_argument(
         "--progress", type=float, default=5.0, metavar="SECONDS", help="between progress lines (0: none)"
     )
 
 
-def _settings(options: argparse.Namespace) -> StreamSettings:
-    return StreamSettings(
-        keys=options.keys,
-        exponent=options.exponent,
-        law=options.law,
-        seed=options.seed,
-        rate=options.rate,
-        burstiness=options.burstiness,
-        sources=options.sources,
-        active=options.active,
-        silent=options.silent,
-        events=options.events,
-        duration=options.duration,
-        drift=options.drift,
-        drift_every=options.drift_every,
-        windows=options.windows,
-        absent=options.absent,
-        malformed=options.malformed,
-        simulated_from=options.simulate,
-    )
+def _given(options: argparse.Namespace, kind: type[StreamSettings | Target]) -> dict[str, Any]:
+    """The options that are fields of this class."""
+    return {field.name: getattr(options, field.name) for field in fields(kind) if hasattr(options, field.name)}
 
 
 def _target(options: argparse.Namespace) -> Target:
-    if options.create_topic != (options.partitions is not None):
+    if options.create_topic != (options.create_partitions is not None):
         raise SettingError(
-            f"create-topic and partitions: must be given together, got --partitions {options.partitions};"
+            f"create-topic and partitions: must be given together, got --partitions {options.create_partitions};"
             " add --create-topic --partitions N to create the topic"
         )
-    return Target(
-        sink=options.sink,
-        bootstrap=options.bootstrap,
-        topic=options.topic,
-        create_partitions=options.partitions,
-        path=options.path,
-        processes=options.processes,
-    )
+    return Target(**_given(options, Target))
 
 
 def _plot(options: argparse.Namespace) -> int:
     from generator.plot import check_plot, plot_bursts, plot_skew
 
-    names = ("keys", "exponent", "law", "seed", "rate", "burstiness", "sources")
-    settings = StreamSettings(**{name: getattr(options, name) for name in names})
+    settings = StreamSettings(**_given(options, StreamSettings))
     check_plot(settings)
     options.folder.mkdir(parents=True, exist_ok=True)
     for draw, name in ((plot_skew, "skew.png"), (plot_bursts, "bursts.png")):
@@ -155,7 +132,7 @@ def _run(options: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.request())
     report = run_stream(
-        _settings(options),
+        StreamSettings(**_given(options, StreamSettings)),
         _target(options),
         stop=stop,
         on_progress=_say,
@@ -168,7 +145,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the result is the process' exit code."""
+    """Run one command and return the exit code."""
     options = _parser().parse_args(arguments)
     try:
         return _run(options) if options.command == "run" else _plot(options)

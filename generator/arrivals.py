@@ -1,12 +1,12 @@
-"""When events happen: bursts that look alike at every time scale.
+"""The times of events: bursts that look alike at every time scale.
 
-The construction of the HYBRIDJOIN paper, appendix, figure 9: N on/off sources, source i with bandwidth 2^i, in a
-priority queue by the time of their next toggle; a toggle re-queues the source after a random time proportional to its
-bandwidth. The stream's rate is the total bandwidth of the sources that are on.
+The construction of HYBRIDJOIN 2011, appendix, figure 9: N on/off sources, source i with bandwidth 2^i, wait in a
+priority queue for their next toggle. A toggle re-queues the source after a random time proportional to its bandwidth.
+The stream's rate is the total bandwidth of the sources that are on.
 
-Three things are made exact that the pseudo-code leaves open: every source has its own on/off state, the sources start
-in their stationary state (so the mean rate holds from the first second), and a source's off times may be longer than
-its on times, which makes the peak `burstiness` times the mean (2 is the paper's).
+The pseudo-code leaves three things open. Here each source has an on/off state of its own; the sources start in their
+stationary state, so the mean rate holds from the first second; and off times may be longer than on times, so that the
+peak is `burstiness` times the mean (2 in the paper).
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def _fill_levels(
             if is_on[i]:
                 total += 2.0 ** (i + 1)
         while True:
-            source = np.argmin(toggles)  # the head of the queue: of so few sources, an array is the best queue
+            source = np.argmin(toggles)  # the head of the queue; for so few sources an array is the fastest queue
             if toggles[source] >= end:
                 break
             bandwidth = 2.0 ** (source + 1)
@@ -54,7 +54,7 @@ def _fill_levels(
 
 
 class Bursts:
-    """The on/off sources: the stream's level over time, with a long-run mean of 1 and a peak of `burstiness`."""
+    """The on/off sources. Their level over time has a long-run mean of 1 and a peak of `burstiness`."""
 
     def __init__(self, sources: int, burstiness: float, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -63,7 +63,7 @@ class Bursts:
         self._toggles = np.empty(sources)
         for i in range(sources):
             stretch = 2.0 * self._duty if self._is_on[i] else 2.0 * (1.0 - self._duty)
-            # The interval that holds a random moment is length-biased, and the moment is anywhere in it.
+            # The interval around a random moment is length-biased, and the moment is uniform within it.
             self._toggles[i] = sqrt(rng.random()) * rng.random() * 2.0 ** (i + 1) * stretch
         self._mean = self._duty * (2.0 ** (sources + 1) - 2.0)
         self._step = 0
@@ -79,7 +79,7 @@ class Bursts:
 
 
 def counts_per_step(settings: StreamSettings, steps_per_chunk: int = _STEPS_PER_CHUNK) -> Iterator[NDArray[np.int64]]:
-    """How many events happen in each step, chunk after chunk, for ever."""
+    """Yield the number of events in each step, chunk after chunk, without end."""
     rate = settings.rate or 0.0
     rng = np.random.default_rng(settings.seed)
     bursts = Bursts(settings.sources, settings.burstiness, rng)
@@ -95,9 +95,9 @@ def counts_per_step(settings: StreamSettings, steps_per_chunk: int = _STEPS_PER_
 
 
 def arrival_times(settings: StreamSettings) -> Iterator[NDArray[np.int64]]:
-    """The times of all events in microseconds since the start, ascending, chunk after chunk.
+    """Yield the times of all events in microseconds since the start, ascending, chunk after chunk.
 
-    A chunk may be empty: time passes all the same, and the caller sees the stream's clock in `chunk_seconds`.
+    Each chunk covers `chunk_seconds`, also one without events.
     """
     steps = round(chunk_seconds(settings) / STEP_SECONDS)
     step_micros = round(STEP_SECONDS * _MICROS)
@@ -110,7 +110,7 @@ def arrival_times(settings: StreamSettings) -> Iterator[NDArray[np.int64]]:
 
 
 def chunk_seconds(settings: StreamSettings) -> float:
-    """How much time one chunk covers: it depends on the settings alone, so that the same seed gives the same stream."""
+    """The time that a chunk covers; it depends on the settings only, so the same seed gives the same stream."""
     peak_per_step = (settings.rate or 0.0) * settings.burstiness * STEP_SECONDS
     steps = int(min(max(_EVENTS_PER_CHUNK / max(peak_per_step, 1e-9), 1), _STEPS_PER_CHUNK))
     return steps * STEP_SECONDS

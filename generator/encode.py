@@ -1,7 +1,7 @@
 """Events as JSON bytes, a whole batch in one kernel.
 
-The text is what `json.dumps` with compact separators would give for the schema in events.py (a test compares them).
-A malformed event is a good one, spoilt in one of the ways that MALFORMED names.
+The text is that of `json.dumps` with compact separators for the schema in events.py (a test compares them). A
+malformed event is a valid one with one of the faults in MALFORMED.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 Int64s = NDArray[np.int64]
 
-# fault 1, 2, ...: what a consumer finds wrong with it
+# fault 1, 2, ...: what a consumer finds
 MALFORMED: Final = (
     "truncated",  # the second half of the JSON is missing
     "not_json",  # plain text
@@ -22,8 +22,8 @@ MALFORMED: Final = (
     "text_key",  # product_id is a word
     "text_quantity",  # quantity is a word
     "impossible_time",  # sold_at has a month 13
-    "not_utf8",  # a byte that UTF-8 does not know
-    "empty",  # nothing at all
+    "not_utf8",  # a byte that UTF-8 does not have
+    "empty",  # no bytes
 )
 _TRUNCATED, _NOT_JSON, _MISSING_KEY, _NULL_KEY, _TEXT_KEY, _TEXT_QUANTITY, _IMPOSSIBLE_TIME, _NOT_UTF8, _EMPTY = range(
     1, len(MALFORMED) + 1
@@ -44,6 +44,8 @@ _HEX = _ascii("0123456789abcdef")
 _DIGIT_0, _DASH, _COLON, _DOT, _T, _Z, _NEWLINE = (np.uint8(ord(c)) for c in "0-:.TZ\n")
 _VERSION_7, _VARIANT = 0x7, 0x2
 _NO_UTF8 = np.uint8(0xFF)
+_DAY_MILLIS = 86_400_000
+_DATE_CHARACTERS, _MONTH_AT = len("YYYY-MM-DD"), len("YYYY-")
 
 
 @njit(cache=True)
@@ -80,7 +82,7 @@ def _put_hex(out: Bytes, at: int, number: int, digits: int) -> int:
 
 @njit(cache=True)
 def _put_event_id(out: Bytes, at: int, sold_at: int, number: int, tag: int) -> int:
-    """A UUID of version 7 (RFC 9562): 48 bits of time, 42 bits of event number, 32 bits that name the run."""
+    """A UUID of version 7 (RFC 9562): 48 bits of time, 42 bits of event number, 32 bits of the run's tag."""
     at = _put_hex(out, at, sold_at >> 16, 8)
     out[at] = _DASH
     at = _put_hex(out, at + 1, sold_at & 0xFFFF, 4)
@@ -93,22 +95,24 @@ def _put_event_id(out: Bytes, at: int, sold_at: int, number: int, tag: int) -> i
     return _put_hex(out, at, tag, 8)
 
 
+def dates(sold_at: Int64s) -> tuple[int, Bytes]:
+    """The first day of a batch, counted from 1970, and YYYY-MM-DD of each day from the first to the last."""
+    first, last = int(sold_at.min()) // _DAY_MILLIS, int(sold_at.max()) // _DAY_MILLIS
+    days = np.arange(first, last + 1).astype("datetime64[D]")
+    text = np.datetime_as_string(days).astype(f"S{_DATE_CHARACTERS}")
+    return first, text.view(np.uint8)
+
+
 @njit(cache=True)
-def _put_time(out: Bytes, at: int, millis: int, fault: int) -> int:
-    """ISO 8601 in UTC with milliseconds; the civil date from the day number by the usual shift of the year to March."""
-    day, milli_of_day = millis // 86_400_000, millis % 86_400_000
-    shifted = day + 719_468
-    era, day_of_era = shifted // 146_097, shifted % 146_097
-    year_of_era = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month_from_march = (5 * day_of_year + 2) // 153
-    month = (month_from_march + 2) % 12 + 1
-    year = year_of_era + era * 400 + (1 if month <= 2 else 0)  # noqa: PLR2004 - January and February
-    at = _put_padded(out, at, year, 4)
-    out[at] = _DASH
-    at = _put_padded(out, at + 1, 13 if fault == _IMPOSSIBLE_TIME else month, 2)
-    out[at] = _DASH
-    at = _put_padded(out, at + 1, day_of_year - (153 * month_from_march + 2) // 5 + 1, 2)
+def _put_time(out: Bytes, at: int, millis: int, fault: int, first_day: int, dates: Bytes) -> int:
+    """ISO 8601 in UTC with milliseconds."""
+    day, milli_of_day = millis // _DAY_MILLIS, millis % _DAY_MILLIS
+    date = (day - first_day) * _DATE_CHARACTERS
+    for i in range(_DATE_CHARACTERS):
+        out[at + i] = dates[date + i]
+    if fault == _IMPOSSIBLE_TIME:
+        _put_padded(out, at + _MONTH_AT, 13, 2)
+    at += _DATE_CHARACTERS
     out[at] = _T
     at = _put_padded(out, at + 1, milli_of_day // 3_600_000, 2)
     out[at] = _COLON
@@ -122,7 +126,9 @@ def _put_time(out: Bytes, at: int, millis: int, fault: int) -> int:
 
 
 @njit(cache=True)
-def _put_body(out: Bytes, at: int, product: int, quantity: int, store: int, sold_at: int, fault: int) -> int:
+def _put_body(
+    out: Bytes, at: int, product: int, quantity: int, store: int, sold_at: int, fault: int, first_day: int, dates: Bytes
+) -> int:
     if fault == _MISSING_KEY:
         at = _put(out, at, _QUANTITY_ALONE)
     else:
@@ -136,7 +142,7 @@ def _put_body(out: Bytes, at: int, product: int, quantity: int, store: int, sold
         at = _put(out, at, _QUANTITY)
     at = _put(out, at, _WORD) if fault == _TEXT_QUANTITY else _put_integer(out, at, quantity)
     at = _put_integer(out, _put(out, at, _STORE), store)
-    return _put(out, _put_time(out, _put(out, at, _SOLD_AT), sold_at, fault), _END)
+    return _put(out, _put_time(out, _put(out, at, _SOLD_AT), sold_at, fault, first_day, dates), _END)
 
 
 @njit(cache=True, nogil=True)
@@ -148,10 +154,15 @@ def encode_events(
     sold_at: Int64s,
     faults: Bytes,
     tag: int,
+    first_day: int,
+    dates: Bytes,
     out: Bytes,
     ends: Int64s,
 ) -> None:
-    """Write each event's text and a newline into `out`, and the newline's place into `ends`."""
+    """Write each event's text and a newline into `out`, and the newline's index into `ends`.
+
+    `first_day` and `dates` come from the function `dates`.
+    """
     at = 0
     for i in range(len(numbers)):
         start, fault = at, faults[i]
@@ -159,7 +170,7 @@ def encode_events(
             at = _put_event_id(out, _put(out, at, _TEXT), sold_at[i], numbers[i], tag)
         elif fault != _EMPTY:
             at = _put_event_id(out, _put(out, at, _ID), sold_at[i], numbers[i], tag)
-            at = _put_body(out, at, products[i], quantities[i], stores[i], sold_at[i], fault)
+            at = _put_body(out, at, products[i], quantities[i], stores[i], sold_at[i], fault, first_day, dates)
             if fault == _TRUNCATED:
                 at = start + (at - start) // 2
             elif fault == _NOT_UTF8:
@@ -171,6 +182,6 @@ def encode_events(
 
 @njit(cache=True, nogil=True)
 def encode_event_ids(numbers: Int64s, sold_at: Int64s, tag: int, out: Bytes) -> None:
-    """Write the event ids, one behind the other."""
+    """Write the event ids, one after the other."""
     for i in range(len(numbers)):
         _put_event_id(out, i * EVENT_ID_CHARACTERS, sold_at[i], numbers[i], tag)

@@ -1,7 +1,7 @@
-"""Events: the schema, in its one place, and batches of them as columns.
+"""The schema of events, and batches of events as columns.
 
 An event says that `quantity` pieces of product `product_id` were sold in store `store_id` at `sold_at`. `event_id` is
-unique and ordered by time (a UUID of version 7). The Kafka message key is `product_id` as decimal digits.
+unique and ordered by time (a UUID of version 7). The Kafka message key is `product_id` in decimal digits.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """A batch of events, column by column; `tag` tells this run's event ids from those of others."""
+    """A batch of events, column by column; `tag` makes this run's event ids different from those of other runs."""
 
     numbers: Int64s
     products: Int64s
@@ -39,7 +39,7 @@ class Events:
         return len(self.numbers)
 
     def part(self, start: int, stop: int) -> "Events":
-        """Events start..stop-1 of this batch, without copying."""
+        """The events start..stop-1 of this batch, without a copy."""
         rows = slice(start, stop)
         return Events(
             self.numbers[rows],
@@ -52,17 +52,17 @@ class Events:
         )
 
     def json_lines(self) -> tuple[bytes, Int64s]:
-        """JSON, one event a line; and where each event's text ends (its newline is there)."""
+        """One line of JSON for each event, and the index of each newline."""
         out = np.empty(len(self) * encode.LONGEST_EVENT, np.uint8)
         ends = np.empty(len(self), np.int64)
-        encode.encode_events(
-            self.numbers, self.products, self.quantities, self.stores, self.sold_at, self.faults, self.tag, out, ends
-        )
-        size = int(ends[-1]) + 1 if len(self) else 0
-        return out[:size].tobytes(), ends
+        if len(self) == 0:
+            return b"", ends
+        columns = (self.numbers, self.products, self.quantities, self.stores, self.sold_at, self.faults)
+        encode.encode_events(*columns, self.tag, *encode.dates(self.sold_at), out, ends)
+        return out[: ends[-1] + 1].tobytes(), ends
 
     def arrow(self) -> pa.RecordBatch:
-        """The events as an Arrow batch (of good events: a malformed one has no columns)."""
+        """The events as an Arrow batch; none may be malformed."""
         width = encode.EVENT_ID_CHARACTERS
         text = np.empty(len(self) * width, np.uint8)
         encode.encode_event_ids(self.numbers, self.sold_at, self.tag, text)
@@ -73,7 +73,7 @@ class Events:
 
 
 def make_events(plan: Recipe, numbers: Int64s, sold_at: Int64s, tag: int) -> Events:
-    """Give the events with these numbers (ascending) their values."""
+    """Make the events with these numbers, which must ascend."""
     products, quantities, stores = (np.empty(len(numbers), np.int64) for _ in range(3))
     faults = np.empty(len(numbers), np.uint8)
     fill_values(plan, numbers, products, quantities, stores, faults)

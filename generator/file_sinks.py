@@ -1,7 +1,8 @@
-"""Sinks on this machine: a file, standard output, nothing; kafka_sink.py has Kafka."""
+"""Sinks on this machine: a file, standard output, or none; kafka_sink.py has the Kafka sink."""
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ _ROW_GROUP = 65_536
 
 
 class NullSink:
-    """Throws events away: what remains is the speed of making them."""
+    """Drops events: it measures the speed of making them."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -33,21 +34,21 @@ class NullSink:
 
 
 class JsonSink:
-    """Newline-delimited JSON to a file or standard output; acknowledged when the system has taken the bytes."""
+    """Newline-delimited JSON to a file or standard output; acknowledged when the operating system has the bytes."""
 
     def __init__(self, file: BinaryIO, tally: Tally) -> None:
         self._file = file
         self._tally = tally
 
     def write(self, events: Events) -> None:
-        """Write the events, one a line."""
+        """Write one line for each event."""
         text, _ = events.json_lines()
         self._tally.sent += len(events)
         try:
             self._file.write(text)
             self._file.flush()
         except OSError as error:
-            raise SinkError(f"path: {self._file.name} takes no more events ({error.strerror})") from error
+            raise _not_writable(self._file.name, error) from error
         self._tally.acknowledged += len(events)
 
     def settle(self) -> None:
@@ -66,12 +67,12 @@ class ParquetSink:
         try:
             self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
         except OSError as error:
-            raise self._refusal(error) from error
+            raise _not_writable(path, error) from error
         self._tally = tally
         self._waiting: list[pa.RecordBatch] = []
 
     def write(self, events: Events) -> None:
-        """Collect the events, and write a row group when there are enough for a good one."""
+        """Collect events; write a row group when it is large enough."""
         self._waiting.append(events.arrow())
         self._tally.sent += len(events)
         if sum(batch.num_rows for batch in self._waiting) >= _ROW_GROUP:
@@ -82,15 +83,15 @@ class ParquetSink:
         try:
             self._writer.write_table(group)
         except OSError as error:
-            with suppress(OSError):  # the file is lost, and the first error says why
+            with suppress(OSError):  # the file is lost; the first error says why
                 self._writer.close()
-            raise self._refusal(error) from error
+            raise _not_writable(self._path, error) from error
 
     def settle(self) -> None:
         """Nothing is acknowledged before the footer."""
 
     def close(self) -> None:
-        """Write the rest and the footer; a file that failed before stays unacknowledged."""
+        """Write the rest and the footer; after a failed write nothing is acknowledged."""
         if not self._writer.is_open:
             return
         if self._waiting:
@@ -98,8 +99,17 @@ class ParquetSink:
         try:
             self._writer.close()
         except OSError as error:
-            raise self._refusal(error) from error
+            raise _not_writable(self._path, error) from error
         self._tally.acknowledged = self._tally.sent
 
-    def _refusal(self, error: OSError) -> SinkError:
-        return SinkError(f"path: {self._path} takes no more events ({error})")
+
+def create(path: Path) -> BinaryIO:
+    """Create a file for a sink."""
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise _not_writable(path, error) from error
+
+
+def _not_writable(path: str | os.PathLike[str], error: OSError) -> SinkError:
+    return SinkError(f"path: {path} cannot be written ({error}); free some space, or choose another path")

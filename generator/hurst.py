@@ -1,7 +1,7 @@
-"""How self-similar a series is: its Hurst parameter, by two methods.
+"""The Hurst parameter of a series, by two methods: a measure of self-similarity.
 
-0.5 is a series without memory, such as Poisson counts; towards 1 a burst looks the same at every scale. Both methods
-are those of Leland, Taqqu, Willinger and Wilson, "On the self-similar nature of Ethernet traffic" (1994), section 3.
+A series without memory, such as Poisson counts, has 0.5; near 1 bursts look the same at every scale. The methods are
+those of Leland, Taqqu, Willinger and Wilson, "On the self-similar nature of Ethernet traffic" (1994), section 3.
 """
 
 import numpy as np
@@ -24,14 +24,14 @@ def _sizes(smallest: int, largest: int) -> NDArray[np.int64]:
 
 
 def by_aggregated_variance(series: Floats, smallest: int, largest: int) -> float:
-    """The variance of the means of blocks of size m falls as m^(2H-2)."""
+    """Estimate H by the variance of the means of blocks of size m, which falls as m^(2H-2)."""
     sizes = _sizes(smallest, largest)
     variances = np.array([_blocks(series, size).mean(axis=1).var() for size in sizes])
     return 1.0 + _slope(sizes.astype(np.float64), variances) / 2.0
 
 
 def by_rescaled_range(series: Floats, smallest: int, largest: int) -> float:
-    """The range of the summed deviations within blocks of size m, over their standard deviation, grows as m^H."""
+    """Estimate H by the range of the summed deviations in blocks of size m over their deviation: it grows as m^H."""
     sizes = _sizes(smallest, largest)
     ratios = []
     for size in sizes:

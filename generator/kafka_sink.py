@@ -1,9 +1,9 @@
-"""Events into a Kafka topic, each counted only when the broker has acknowledged it.
+"""The Kafka sink: it counts an event as acknowledged when the broker has acknowledged it.
 
-The producer is idempotent, and every future is looked at. An outage is waited for; the number of events in flight is
-bounded here, because kafka-python (3.0) bounds no memory itself. When the producer must change its epoch, kafka-python
-fails the batches that were in flight: their events are sent again. Should the broker have stored such a batch after
-all, its events are in the topic twice, with the same event_id.
+The producer is idempotent, and the sink checks every future. It waits during an outage, and limits the events in
+flight, because kafka-python (3.0) has no limit for memory. When the producer must change its epoch, kafka-python fails
+the batches in flight, and the sink sends their events again. If the broker had stored such a batch, its events are in
+the topic twice, with the same event_id.
 """
 
 import time
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
     from kafka.producer.future import FutureRecordMetadata
 
-MAX_IN_FLIGHT = 5_000  # many more, and Python's garbage collector spends its time walking through them
+MAX_IN_FLIGHT = 5_000  # with many more, Python's garbage collector spends its time on them
 _SLICE = 500
-DELIVERY_SECONDS = 600  # the longest outage that is waited for
-STOP_SECONDS = 3  # after a request to stop; Airflow kills five seconds after SIGTERM
+DELIVERY_SECONDS = 600  # the longest outage that the sink waits for
+STOP_SECONDS = 3  # after a stop request; Airflow kills a task five seconds after SIGTERM
 _CLOSE_SECONDS = 0.5
-_BLOCK_SECONDS = 0.5  # how soon a request to stop is seen while the topic's metadata is missing
+_BLOCK_SECONDS = 0.5  # while the topic's metadata is missing, the sink looks for a stop request so often
 _REQUEST_SECONDS = 30
 _BOOTSTRAP_SECONDS = 5
-_NAP_SECONDS = 0.005
+_SLEEP_SECONDS = 0.005
 
-# Settings a measurement against the bare producer must share.
+# The benchmark gives the bare producer the same settings.
 PRODUCER_SETTINGS = {
     "enable_idempotence": True,
     "acks": "all",
@@ -47,7 +47,8 @@ PRODUCER_SETTINGS = {
     "metrics_enabled": False,
 }
 
-_FATE_UNKNOWN = (
+# The broker may or may not have stored the event: send it again.
+_OUTCOME_UNKNOWN = (
     kafka_errors.OutOfOrderSequenceNumberError,
     kafka_errors.UnknownProducerIdError,
     kafka_errors.InvalidProducerEpochError,
@@ -56,7 +57,7 @@ _FATE_UNKNOWN = (
 
 
 def ensure_topic(bootstrap: str, topic: str, create_partitions: int | None) -> None:
-    """Check that the topic is there; create it only when a number of partitions is given."""
+    """Check that the topic exists; create it only if a number of partitions is given."""
     try:
         with closing(
             KafkaAdminClient(bootstrap_servers=bootstrap, bootstrap_timeout_ms=_BOOTSTRAP_SECONDS * 1000)
@@ -67,23 +68,27 @@ def ensure_topic(bootstrap: str, topic: str, create_partitions: int | None) -> N
                 raise SinkError(
                     f"topic: {topic!r} does not exist at {bootstrap}; create it, or add --create-topic --partitions N"
                 )
-            with suppress(kafka_errors.TopicAlreadyExistsError):  # somebody else was faster
+            with suppress(kafka_errors.TopicAlreadyExistsError):  # another client was faster
                 admin.create_topics({topic: {"num_partitions": create_partitions}}, wait_for_metadata=True)
     except kafka_errors.KafkaError as error:
-        raise SinkError(f"bootstrap: no Kafka broker serves us at {bootstrap}; is it running? ({error})") from error
+        raise _no_broker(bootstrap, error) from error
+
+
+def _no_broker(bootstrap: str, error: Exception) -> SinkError:
+    return SinkError(f"bootstrap: no Kafka broker answers at {bootstrap} ({error}); start it, or correct the address")
 
 
 class _Slice(NamedTuple):
-    """Some events in flight: few objects an event, for the garbage collector's sake."""
+    """Some events in flight, with few objects for each event: the garbage collector visits all of them."""
 
     futures: list["FutureRecordMetadata"]
     keys: list[bytes]
     values: list[bytes]
-    due: int  # when the first of them was due, as the tally counts time; 0 is not scheduled
+    due: int  # when the first of them was due, on the tally's clock; 0 without a schedule
 
 
 class KafkaSink:
-    """A sink whose acknowledgements are the broker's."""
+    """Sends events to a topic; the broker acknowledges them."""
 
     def __init__(
         self, bootstrap: str, topic: str, tally: Tally, stop: Stop, patience: float = DELIVERY_SECONDS
@@ -96,18 +101,18 @@ class KafkaSink:
             self._producer = KafkaProducer(
                 bootstrap_servers=bootstrap,
                 delivery_timeout_ms=round(patience * 1000),
-                request_timeout_ms=round(min(_REQUEST_SECONDS, patience / 2) * 1_000),  # one try must fit in
+                request_timeout_ms=round(min(_REQUEST_SECONDS, patience / 2) * 1_000),  # one try must fit
                 **PRODUCER_SETTINGS,
             )
-            with suppress(kafka_errors.KafkaTimeoutError):  # the first event waits for as long as it takes
+            with suppress(kafka_errors.KafkaTimeoutError):  # then the first event waits for the metadata
                 self._producer.partitions_for(topic)
         except kafka_errors.KafkaError as error:
-            raise SinkError(f"bootstrap: no Kafka broker serves us at {bootstrap}; is it running? ({error})") from error
+            raise _no_broker(bootstrap, error) from error
         self._in_flight: deque[_Slice] = deque()
         self._open_events = 0
 
     def write(self, events: Events) -> None:
-        """Send the events; wait while too many are in flight, and leave the rest when asked to stop."""
+        """Send the events; wait while too many are in flight; on a stop request drop the rest."""
         since = self._tally.waiting_since
         text, ends = events.json_lines()
         keys = [b"%d" % product for product in events.products.tolist()]
@@ -125,7 +130,7 @@ class KafkaSink:
         self.settle()
 
     def _send(self, keys: list[bytes], values: list[bytes], due: int) -> None:
-        """Hand over the events; while the topic has no metadata, wait, and leave the rest when asked to stop."""
+        """Give the events to the producer; wait while the topic has no metadata; on a stop request drop the rest."""
         futures: list[FutureRecordMetadata] = []
         self._in_flight.append(_Slice(futures, keys, values, due))
         give_up_at = time.monotonic() + self._patience
@@ -146,13 +151,15 @@ class KafkaSink:
     def _send_rest(self, keys: list[bytes], values: list[bytes], futures: list["FutureRecordMetadata"]) -> None:
         send, topic, done = self._producer.send, self._topic, len(futures)
         for key, value in zip(keys[done:], values[done:], strict=True):
-            futures.append(send(topic, value, key))  # kept one by one: what was sent counts, should the next fail
+            futures.append(send(topic, value, key))  # one by one: if the next send fails, these still count
 
     def _refusal(self, error: Exception) -> SinkError:
-        return SinkError(f"topic: {self._topic!r} takes no more events ({error})")
+        return SinkError(
+            f"topic: {self._topic!r} accepts no more events ({error}); check the broker and its log, then run again"
+        )
 
     def settle(self) -> None:
-        """Look at the futures that are done: count the acknowledged, send again those whose fate is unknown."""
+        """Check finished futures: count acknowledged events, send again those whose outcome is unknown."""
         while self._in_flight and all(future.is_done for future in self._in_flight[0].futures):
             futures, keys, values, due = self._in_flight.popleft()
             self._open_events -= len(futures)
@@ -160,16 +167,16 @@ class KafkaSink:
             self._tally.acknowledged += len(futures) - len(failed)
             self._tally.note_lag(due)
             if failed:
-                self._check_fate(futures[i].exception for i in failed)
+                self._raise_if_refused(futures[i].exception for i in failed)
                 if self._stop.requested:
-                    continue  # they stay uncertain: sending again could take longer than there is
+                    continue  # not sent again: that could take longer than STOP_SECONDS
                 self._tally.resent += len(failed)
                 self._send([keys[i] for i in failed], [values[i] for i in failed], due)
         self._tally.open_since = self._in_flight[0].due if self._in_flight else 0
 
-    def _check_fate(self, errors: "Iterable[Exception]") -> None:
+    def _raise_if_refused(self, errors: "Iterable[Exception]") -> None:
         for error in errors:
-            if isinstance(error, kafka_errors.KafkaTimeoutError) or not isinstance(error, _FATE_UNKNOWN):
+            if isinstance(error, kafka_errors.KafkaTimeoutError) or not isinstance(error, _OUTCOME_UNKNOWN):
                 raise self._refusal(error)
 
     def _make_room(self) -> bool:
@@ -179,17 +186,17 @@ class KafkaSink:
             if self._open_events < MAX_IN_FLIGHT:
                 return True
             self._check_patience(since)
-            time.sleep(_NAP_SECONDS)
+            time.sleep(_SLEEP_SECONDS)
         return False
 
     def _check_patience(self, since: float) -> None:
-        """Give up by ourselves, too: the producer may wait for ever for a broker that takes and never answers."""
+        """Raise when nothing was acknowledged for too long: the producer itself waits forever for a frozen broker."""
         waited = time.monotonic() - since
         if waited > self._patience + STOP_SECONDS:
             raise self._refusal(kafka_errors.KafkaTimeoutError(f"nothing was acknowledged for {waited:.0f} s"))
 
     def close(self) -> None:
-        """Wait until everything sent is acknowledged; not for long when asked to stop."""
+        """Wait until all sent events are acknowledged, after a stop request for STOP_SECONDS at most."""
         try:
             stopped_at = None
             since = time.monotonic()
@@ -200,12 +207,12 @@ class KafkaSink:
                     if time.monotonic() - stopped_at > STOP_SECONDS:
                         break
                 self._check_patience(since)
-                time.sleep(_NAP_SECONDS)
+                time.sleep(_SLEEP_SECONDS)
                 self.settle()
         finally:
             if self._in_flight:
                 self._tally.note_lag(self._in_flight[0].due)
-                # close() alone would raise and leave the sender running: what it delivers then, nobody counts.
-                self._producer._sender.force_close()  # noqa: SLF001 - kafka-python offers no other way
+                # close() alone raises and leaves the sender running, which then delivers events that nobody counts.
+                self._producer._sender.force_close()  # noqa: SLF001 - kafka-python has no other way
             with suppress(kafka_errors.KafkaError):
                 self._producer.close(timeout=_CLOSE_SECONDS if self._stop.requested else STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""The HYBRIDJOIN paper's figures 10 and 11 for this generator, as PNG files."""
+"""Figures 10 and 11 of HYBRIDJOIN 2011 for this generator, as PNG files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 def check_plot(settings: StreamSettings) -> None:
-    """Name what cannot be drawn, before anything starts."""
+    """Raise SettingError for a stream that cannot be drawn."""
     if settings.keys > MAX_KEYS:
         raise SettingError(f"keys: must be 1 to {MAX_KEYS} in a picture, got {settings.keys}; draw fewer")
     if settings.rate is None or settings.rate < 1:
@@ -36,8 +36,8 @@ def check_plot(settings: StreamSettings) -> None:
 
 
 def fitted_exponent(frequency: Floats) -> float:
-    """Zipf's exponent from the frequencies of ranks 1, 2, ...: the slope of their mean over bins of doubling width."""
-    edges = 2 ** np.arange(2, int(np.log2(len(frequency) + 1)) + 1)  # the first ranks differ between the two laws
+    """Estimate Zipf's exponent from the frequencies of ranks 1, 2, ... by the slope over bins of doubling width."""
+    edges = 2 ** np.arange(2, int(np.log2(len(frequency) + 1)) + 1)  # the two laws differ in the first ranks
     means = np.add.reduceat(frequency, edges - 1)[:-1] / np.diff(edges)
     middles = np.sqrt(edges[:-1] * edges[1:])
     seen = means > 0
@@ -45,7 +45,7 @@ def fitted_exponent(frequency: Floats) -> float:
 
 
 def plot_skew(settings: StreamSettings, path: Path) -> None:
-    """Figure 10: sales by product, the most sold first, on plain and on logarithmic scales."""
+    """Draw figure 10: sales by product, the most sold first, on linear and on logarithmic scales."""
     frequency = np.bincount(draw_ranks(settings, _EVENTS), minlength=settings.keys + 1)[1:].astype(np.float64)
     ranks = np.arange(1, settings.keys + 1)
     top = frequency[: max(settings.keys // 5, 1)].sum() / _EVENTS
@@ -67,7 +67,7 @@ def plot_skew(settings: StreamSettings, path: Path) -> None:
 
 
 def plot_bursts(settings: StreamSettings, path: Path) -> None:
-    """Figure 11: the rate over time, at several scales, beside a Poisson stream of the same mean."""
+    """Draw figure 11: the rate over time at several scales, beside a Poisson stream of the same mean."""
     bursty = _counts(settings)
     poisson = _counts(replace(settings, burstiness=1.0))
     variance, rescaled = (estimate(bursty, *_HURST_SCALES) for estimate in (by_aggregated_variance, by_rescaled_range))

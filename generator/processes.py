@@ -1,4 +1,4 @@
-"""Several processes share one stream: each sends every n-th event, and all count into one report."""
+"""Several processes share one stream: each of n sends every n-th event, and one report counts all."""
 
 import multiprocessing as mp
 import signal
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from generator.tally import Tally
 
-_GLANCE_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-_spawn = mp.get_context("spawn")  # a fork would copy the threads' locks
+_spawn = mp.get_context("spawn")  # a fork would copy locks that other threads hold
 
 
 class Workers:
-    """The processes of one run, started and ready when this returns."""
+    """The processes of one run; the constructor returns when all are ready."""
 
     def __init__(
         self, settings: StreamSettings, target: Target, tallies: "ctypes.Array[Tally]", stop: Stop, tag: int
@@ -33,13 +33,13 @@ class Workers:
         self._stop = stop
         self._go = _spawn.Event()
         self._failures: SimpleQueue[str] = _spawn.SimpleQueue()
-        self._ready = _spawn.Semaphore(0)  # kept: a child that starts late still looks for it
+        self._ready = _spawn.Semaphore(0)  # an attribute, so that it lives until the last child has opened it
         self._processes: list[SpawnProcess] = []
         for index in range(target.processes):
             share = Share(index, target.processes)
             arguments = (settings, target, tallies, share, tag, self._ready, self._go, self._failures)
             self._processes.append(_spawn.Process(target=_work, args=arguments, daemon=True))
-        # Children inherit what is blocked: a signal waits until they can answer it.
+        # Children inherit the blocked signals and unblock them when their handlers are installed.
         blocked_before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             for process in self._processes:
@@ -48,17 +48,17 @@ class Workers:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked_before)
         waiting = len(self._processes)
         while waiting and all(process.is_alive() for process in self._processes) and not stop.requested:
-            waiting -= self._ready.acquire(timeout=_GLANCE_SECONDS)
+            waiting -= self._ready.acquire(timeout=_POLL_SECONDS)
 
     def run(self) -> str | None:
-        """Let them all begin at once, and wait for the last; the result says what failed."""
+        """Start all at once, wait for the last, and return what failed, or None."""
         self._go.set()
-        told = False
+        terminated = False
         for process in self._processes:
             while process.is_alive():
-                process.join(_GLANCE_SECONDS)
-                if not told and (self._stop.requested or self._one_failed()):
-                    told = True
+                process.join(_POLL_SECONDS)
+                if not terminated and (self._stop.requested or self._one_failed()):
+                    terminated = True
                     self._terminate()
         if not self._failures.empty():
             return self._failures.get()
@@ -71,7 +71,7 @@ class Workers:
         return not self._failures.empty() or any(process.exitcode for process in self._processes)
 
     def _terminate(self) -> None:
-        """Ask all to end: they send no more, and wait for acknowledgements."""
+        """Send SIGTERM to all: they send no more events, and wait for acknowledgements."""
         for process in self._processes:
             process.terminate()
 
@@ -86,10 +86,10 @@ def _work(
     go: "Event",
     failures: "SimpleQueue[str]",
 ) -> None:
-    """One process: get ready, wait for the others, do its share."""
+    """Run one process: get ready, wait for the others, send its share."""
     parent = mp.parent_process()
     stop = Stop(also=lambda: parent is not None and not parent.is_alive())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches the parent too, who passes it on
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which sends SIGTERM
     signal.signal(signal.SIGTERM, lambda *_: stop.request())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     if stop.requested:
@@ -99,7 +99,7 @@ def _work(
         sink = open_sink(target, tally, stop)
         warm_up(settings)
         ready.release()
-        while not go.wait(_GLANCE_SECONDS):
+        while not go.wait(_POLL_SECONDS):
             if stop.requested:
                 break
         pump(settings, sink, tally, stop, share, tag)

@@ -1,4 +1,4 @@
-"""One process' work: its share of the stream, at its time, into its sink."""
+"""The work of one process: write its share of the stream into its sink, on time."""
 
 import gc
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from generator.file_sinks import JsonSink, NullSink, ParquetSink
+from generator.file_sinks import JsonSink, NullSink, ParquetSink, create
 from generator.settings import StreamSettings
 from generator.sinks import Sink, SinkError, Stop
 from generator.stream import Chunk, Share, timed_chunks, unpaced_batches
@@ -17,19 +17,19 @@ from generator.tally import Tally, now_micros
 from generator.target import Target
 
 _LARGEST_WRITE = 20_000
-_SHORTEST_NAP = 0.01  # so that a slow stream is sent step by step, not event by event
-_LONGEST_NAP = 0.05  # how soon a request to stop is seen
+_SHORTEST_SLEEP = 0.01  # a slow stream is sent step by step, not event by event
+_LONGEST_SLEEP = 0.05  # a stop request is seen after so long
 
 
 def open_sink(target: Target, tally: Tally, stop: Stop) -> Sink:
-    """Make the sink that the target names."""
+    """Open the target's sink."""
     match target.sink:
         case "kafka":
             from generator.kafka_sink import KafkaSink
 
             return KafkaSink(str(target.bootstrap), str(target.topic), tally, stop)
         case "json":
-            return JsonSink(Path(str(target.path)).open("wb"), tally)
+            return JsonSink(create(Path(str(target.path))), tally)
         case "parquet":
             return ParquetSink(str(target.path), tally)
         case "stdout":
@@ -39,9 +39,9 @@ def open_sink(target: Target, tally: Tally, stop: Stop) -> Sink:
 
 
 def warm_up(settings: StreamSettings) -> None:
-    """Compile or load the kernels before the clock starts, and spare the garbage collector what is loaded by now.
+    """Compile or load the kernels, and exclude all existing objects from garbage collection.
 
-    kafka-python makes a dozen objects for each event; the collections they cause would walk through all modules.
+    kafka-python makes a dozen objects for each event, which cause many collections; each would visit all modules.
     """
     gc.freeze()
     for chunk in timed_chunks(replace(settings, rate=settings.rate or 1.0, duration=1.0), Share(), 0, 0):
@@ -50,12 +50,12 @@ def warm_up(settings: StreamSettings) -> None:
 
 
 def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: Share, tag: int) -> None:
-    """Fill the sink with this process' share of the stream, and close it."""
+    """Write this process' share of the stream into the sink, and close the sink."""
     cpu_before = time.process_time_ns()
     try:
         _fill(settings, sink, tally, stop, share, tag)
     except BaseException:
-        with suppress(SinkError, OSError):  # the first error is the one that says what happened
+        with suppress(SinkError, OSError):  # the first error says what happened
             sink.close()
         raise
     else:
@@ -85,7 +85,7 @@ def _fill(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share:
 
 
 def _write_when_due(chunk: Chunk, began: int, sink: Sink, tally: Tally, stop: Stop) -> None:
-    """Write each event when its time has come; when late, as fast as the sink takes them."""
+    """Write each event when it is due; when late, as fast as the sink accepts them."""
     at, size = 0, len(chunk.events)
     while not stop.requested:
         elapsed = now_micros() - began
@@ -101,4 +101,4 @@ def _write_when_due(chunk: Chunk, began: int, sink: Sink, tally: Tally, stop: St
             return
         sink.settle()
         wake = chunk.end if at == size else int(chunk.offsets[at])
-        time.sleep(min(max((wake - elapsed) / 1_000_000, _SHORTEST_NAP), _LONGEST_NAP))
+        time.sleep(min(max((wake - elapsed) / 1_000_000, _SHORTEST_SLEEP), _LONGEST_SLEEP))

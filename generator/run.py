@@ -1,6 +1,6 @@
-"""Runs a stream into a sink, in this process or in several, and reports exactly what was acknowledged.
+"""Run a stream into a sink, in this process or in several, and report exactly what was acknowledged.
 
-What takes long to import is imported where it is used: the caller's `stop` is heeded meanwhile.
+Slow imports are where they are used: the caller can install its signal handlers before.
 """
 
 import multiprocessing as mp
@@ -29,7 +29,7 @@ def run_stream(
 ) -> Report:
     """Run the stream to its end, or until `stop` is requested.
 
-    Installs no signal handler and prints nothing: both are the caller's.
+    It prints nothing and installs no signal handler: the caller may do both.
     """
     target.check(settings)
     if not 0 <= progress_seconds <= MAX_SECONDS:
@@ -56,7 +56,7 @@ def run_stream(
 def _run_together(
     settings: StreamSettings, target: Target, tallies: "ctypes.Array[Tally]", stop: Stop
 ) -> tuple[float, str | None]:
-    """Start what is needed and run it; the result says when the stream began, and what failed."""
+    """Run the stream in one process or several; return when it began, and what failed."""
     from generator.pump import open_sink, pump, warm_up
     from generator.stream import Share, choose_tag
 
@@ -79,7 +79,7 @@ def _run_together(
 def _report_progress(
     tallies: "ctypes.Array[Tally]", finished: threading.Event, on_progress: Callable[[str], None], every: float
 ) -> None:
-    """Say at intervals how it goes: rate now, sent, acknowledged, lag behind schedule."""
+    """Report at intervals: current rate, events sent and acknowledged, lag behind schedule."""
     began = before = time.monotonic()
     acknowledged_before = 0
     while not finished.wait(every):

@@ -1,4 +1,4 @@
-"""What a stream is asked to be. Every bad parameter is named here, before anything starts."""
+"""The settings of a stream. They check every parameter before anything starts."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,21 +8,20 @@ Law = Literal["integral", "discrete"]
 Drift = Literal["none", "steps", "gradual", "windows"]
 
 MAX_KEYS = 2**40
-MAX_WINDOWS = 1_000_000  # windows times keys stays within 64 bits
+MAX_WINDOWS = 1_000_000  # windows times keys fits into 64 bits
 MAX_SOURCES = 30
 MAX_EXPONENT = 10
 MAX_RATE = 1e9  # at the peak of a burst
-MAX_EVENTS = 2**42  # event ids have so many bits for the number
+MAX_EVENTS = 2**42  # an event id has 42 bits for the number
 MAX_SECONDS = 1e9
 MAX_BURSTINESS = 1e6
-
 
 _FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 class SettingError(ValueError):
-    """A parameter that cannot be used; the message names it, the rule, the value and what to do."""
+    """A parameter breaks its rule; the message has the parameter, the rule, the value and what to do."""
 
 
 def _require(rule_holds: bool, name: str, rule: str, value: object, hint: str) -> None:  # noqa: FBT001 - it is the rule
@@ -38,20 +37,20 @@ class StreamSettings:
         keys: Size of the master data's key space; product ids are 1..keys.
         exponent: Zipf's exponent; 0 is uniform.
         law: "integral" is the paper's continuous inverse, "discrete" the exact Zipf law.
-        seed: Chooses the random sequence.
-        rate: Mean events per second while the stream is active; None is as fast as the sink takes them.
+        seed: Selects the random sequence.
+        rate: Mean events per second while the stream is active; None is as fast as the sink accepts them.
         burstiness: Peak rate over mean rate; 1 is a Poisson stream, 2 the paper's.
         sources: Number of on/off sources; their bandwidths are 2, 4, ... 2^sources.
         active: Seconds of stream between two silences.
-        silent: Seconds of silence, with no event at all.
+        silent: Seconds of silence, without events.
         events: Ends the stream after so many events.
         duration: Ends the stream after so many seconds.
-        drift: How rank to key changes: "none", "steps", "gradual" or "windows" (see docs/generator.md).
+        drift: How popularity moves between keys: "none", "steps", "gradual" or "windows" (see docs/generator.md).
         drift_every: Events between two changes.
-        windows: With drift "windows", the number of parts of the key space that are visited in turn.
+        windows: With drift "windows", the number of parts of the key space; the stream visits one after the other.
         absent: Share of events whose key is not in the master data (product ids above `keys`).
         malformed: Share of events that no consumer can read.
-        simulated_from: Runs in simulated time from this moment, without waiting; None is real time.
+        simulated_from: Starts simulated time, which passes without waiting; None is real time.
     """
 
     keys: int
@@ -134,7 +133,7 @@ class StreamSettings:
         _require(fits, "simulated_from", rule, str(start), "choose a date of our time, or a shorter stream")
 
     def _longest_seconds(self) -> float:
-        """How long a limited stream may last: events come at least at half their mean rate, but for one long pause."""
+        """The longest time that a limited stream takes, at half the mean rate and with one long pause."""
         limits = [] if self.duration is None else [self.duration]
         if self.events is not None and self.rate:
             share = self.active / (self.active + self.silent) if self.active else 1.0
@@ -143,6 +142,6 @@ class StreamSettings:
         return min(limits)
 
     def simulated_start_ms(self) -> int:
-        """Where simulated time begins, in milliseconds since 1970."""
+        """The start of simulated time, in milliseconds since 1970."""
         moment = self.simulated_from or datetime.fromtimestamp(0, UTC)
         return round(moment.timestamp() * 1000)

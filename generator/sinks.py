@@ -1,4 +1,4 @@
-"""What a run needs of a sink. Nothing heavy is imported here: a run listens to signals before it imports the rest."""
+"""The interface of sinks. It imports nothing heavy: a run installs signal handlers before it imports the rest."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -8,14 +8,14 @@ if TYPE_CHECKING:
 
 
 class SinkError(RuntimeError):
-    """The sink cannot take events; the message says what to do."""
+    """A sink accepts no events; the message says what to do."""
 
 
 class Stop:
-    """A request to end the stream early, as soon as what was sent is safe.
+    """A request to end the stream early; events that were sent are still made safe.
 
-    A plain flag, set by a signal handler or another thread: waiting for an Event or holding a lock while a signal
-    handler sets it could block for ever.
+    A plain flag, which a signal handler or another thread sets: with an Event or a lock, a signal handler could block
+    forever.
     """
 
     def __init__(self, also: Callable[[], bool] = lambda: False) -> None:
@@ -23,23 +23,23 @@ class Stop:
         self._also = also
 
     def request(self) -> None:
-        """Ask for the end."""
+        """Request the end."""
         self._flag = True
 
     @property
     def requested(self) -> bool:
-        """Whether the end was asked for."""
+        """Whether the end was requested."""
         return self._flag or self._also()
 
 
 class Sink(Protocol):
-    """What the run needs of a sink; every sink counts in the tally what it sent and what is acknowledged."""
+    """Where events go; every sink counts sent and acknowledged events in the tally."""
 
     def write(self, events: "Events") -> None:
-        """Take a batch of one event or more."""
+        """Write a batch of one event or more."""
 
     def settle(self) -> None:
-        """Use a free moment to look at acknowledgements."""
+        """Check acknowledgements while there is nothing to write."""
 
     def close(self) -> None:
-        """Make everything written safe and count it."""
+        """Make all written events safe and count them."""

@@ -1,4 +1,4 @@
-"""The stream: when and what, put together into batches of events."""
+"""The stream: times and values, put together into batches of events."""
 
 import secrets
 import time
@@ -19,7 +19,7 @@ _FOREVER = 2**62
 
 @dataclass(frozen=True)
 class Share:
-    """What one of several processes does: events index, index + count, index + 2 count, ... of the one stream."""
+    """The events of one of several processes: index, index + count, index + 2 count, ... of the whole stream."""
 
     index: int = 0
     count: int = 1
@@ -35,16 +35,16 @@ class Chunk:
 
 
 def choose_tag(settings: StreamSettings) -> int:
-    """The run's 32 bits in event ids: derived from the seed in simulated time, so that a run can be repeated."""
+    """Choose the run's 32 bits in event ids: from the seed in simulated time, so that a run can be repeated."""
     if settings.simulated_from is not None:
         return int(np.random.default_rng(settings.seed).integers(2**32))
     return secrets.randbits(32)
 
 
 def timed_chunks(settings: StreamSettings, share: Share, start_ms: int, tag: int) -> Iterator[Chunk]:
-    """The stream along its schedule, from `start_ms` (milliseconds since 1970), until its limits.
+    """Yield the scheduled stream, from `start_ms` (milliseconds since 1970) to its limits.
 
-    The last of a number of events ends the stream at once, for every process.
+    With a limit of events, the last event ends the stream for every process.
     """
     plan = recipe(settings)
     chunk_micros = round(chunk_seconds(settings) * _MICROS)
@@ -67,7 +67,7 @@ def timed_chunks(settings: StreamSettings, share: Share, start_ms: int, tag: int
 
 
 def unpaced_batches(settings: StreamSettings, share: Share, tag: int) -> Iterator[Events]:
-    """The stream as fast as it is taken: each batch is sold at the moment it is made."""
+    """Yield the stream without a schedule; `sold_at` is the time at which the batch is made."""
     plan = recipe(settings)
     began = time.monotonic()
     number = share.index

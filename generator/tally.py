@@ -1,4 +1,4 @@
-"""What has been done, counted where every process and the progress line can see it."""
+"""Counters in shared memory, and the report that adds them up."""
 
 import ctypes
 import time
@@ -13,8 +13,8 @@ class Tally(ctypes.Structure):
         ("sent", ctypes.c_int64),
         ("acknowledged", ctypes.c_int64),
         ("resent", ctypes.c_int64),
-        ("waiting_since", ctypes.c_int64),  # when the oldest event that is not sent yet was due; 0 is none
-        ("open_since", ctypes.c_int64),  # when the oldest event that is sent and not acknowledged was due; 0 is none
+        ("waiting_since", ctypes.c_int64),  # due time of the oldest event that is not sent; 0 is none
+        ("open_since", ctypes.c_int64),  # due time of the oldest event that is sent and not acknowledged; 0 is none
         ("worst_lag", ctypes.c_int64),
         ("cpu", ctypes.c_int64),
     )
@@ -28,33 +28,33 @@ class Tally(ctypes.Structure):
     cpu: int
 
     def lag(self, now: int) -> int:
-        """How far behind its schedule the stream is: the age of the oldest event that is due and not acknowledged."""
-        since = self.open_since or self.waiting_since  # what is sent was due before what waits
+        """The lag behind schedule: the age of the oldest event that is due and not acknowledged."""
+        since = self.open_since or self.waiting_since  # a sent event was due before one that waits
         return now - since if since else 0
 
     def note_lag(self, due: int) -> None:
-        """Remember the worst lag: what was due then (0: not scheduled) has got on only now."""
+        """Update the worst lag with an event that was due then (0: no schedule) and is sent or acknowledged now."""
         if due:
             self.worst_lag = max(self.worst_lag, now_micros() - due)
 
 
 def now_micros() -> int:
-    """The clock of all times in a tally."""
+    """The time in microseconds, on the clock of all tallies."""
     return time.monotonic_ns() // 1000
 
 
 @dataclass(frozen=True)
 class Report:
-    """One exact report for all processes.
+    """The exact report of a run, for all its processes.
 
     Attributes:
         sent: Events given to the sink.
-        acknowledged: Events the sink has confirmed; each counts once.
-        resent: Times an event was sent again because its fate was unknown.
+        acknowledged: Events that the sink has confirmed; each counts once.
+        resent: Repeated sends of events whose outcome was unknown.
         seconds: From the first event to the last acknowledgement.
-        worst_lag: The furthest the stream was behind its schedule, in seconds.
+        worst_lag: The longest lag behind schedule, in seconds.
         cpu_seconds: Processor time of all processes, from the first event to the last acknowledgement.
-        failure: Why the sink gave up, if it did.
+        failure: Why the run failed, or None.
     """
 
     sent: int
@@ -67,7 +67,7 @@ class Report:
 
     @classmethod
     def of(cls, tallies: Iterable[Tally], seconds: float) -> "Report":
-        """Add up what the processes counted."""
+        """Add up the counters of the processes."""
         tallies = list(tallies)
         return cls(
             sent=sum(tally.sent for tally in tallies),
@@ -80,7 +80,7 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Whether everything sent was acknowledged."""
+        """Whether every sent event was acknowledged."""
         return self.acknowledged == self.sent and self.failure is None
 
     def __str__(self) -> str:

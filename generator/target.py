@@ -1,4 +1,4 @@
-"""Where a stream is asked to go."""
+"""Where a stream goes."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def _is_address(text: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Where the stream goes.
+    """The sink of a stream, and the processes that write to it.
 
     Attributes:
         sink: "kafka", "json" or "parquet" (a file), "stdout" (JSON) or "none" (count only).
@@ -30,7 +30,7 @@ class Target:
         topic: Kafka's topic.
         create_partitions: Creates a missing topic with so many partitions; None leaves topics alone.
         path: The file.
-        processes: Processes that share the stream's events; for "kafka" and "none".
+        processes: Number of processes that share the stream; for "kafka" and "none".
     """
 
     sink: SinkKind
@@ -41,7 +41,7 @@ class Target:
     processes: int = 1
 
     def check(self, settings: StreamSettings) -> None:
-        """Name what is missing or does not fit, before anything starts."""
+        """Raise SettingError for a field that is missing or breaks its rule."""
         kafka, file = self.sink == "kafka", self.sink in ("json", "parquet")
         if self.sink not in get_args(SinkKind):
             raise SettingError(f"sink: must be one of {get_args(SinkKind)}, got {self.sink!r}; choose one")

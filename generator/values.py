@@ -1,11 +1,10 @@
-"""The values of event n: product, quantity, store, and what is wrong with it.
+"""The values of event n: product, quantity, store, and its fault if it is malformed.
 
-Everything is a pure function of (seed, n): SplitMix64 is random access, so processes deal the events of one stream
-out among themselves and a batch may begin anywhere. The kernels share one file because numba's cache looks only at
-the file of the kernel it stores.
+All are a pure function of (seed, n): SplitMix64 has random access, so processes can share the events of one stream, and
+a batch may begin anywhere. The kernels share one file because numba's cache ignores changes in called files.
 
-Zipf's law is drawn as in the HYBRIDJOIN paper, appendix, figure 9, GETDISTRIBUTIONVALUE (the inverse of the integral),
-or exactly, by rejection inversion (Hörmann and Derflinger, 1996).
+Zipf's law is drawn as in HYBRIDJOIN 2011, appendix, figure 9, GETDISTRIBUTIONVALUE (the inverse of the integral), or
+exactly, by rejection inversion (Hörmann and Derflinger, 1996).
 """
 
 from math import exp, expm1, log, log1p
@@ -23,7 +22,7 @@ UInt8s = NDArray[np.uint8]
 
 STORES = 100
 MAX_QUANTITY = 10
-MALFORMED_KINDS = 9  # encode.py knows what each looks like
+MALFORMED_KINDS = 9  # encode.py writes them
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -32,13 +31,13 @@ _U11, _U27, _U30, _U31, _U32 = (np.uint64(shift) for shift in (11, 27, 30, 31, 3
 _ROUNDS = 4
 _NEVER = 2**62
 
-# What each of an event's draws decides.
+# The meaning of each of an event's draws.
 _DRAWS = np.uint64(8)
 _RANK, _DETAIL, _FAULT, _FAULT_KIND, _ABSENT, _CROSSOVER = (np.uint64(draw) for draw in range(6))
 
 
 class Recipe(NamedTuple):
-    """The settings that decide values, as the kernels take them."""
+    """The settings that determine values, as the kernels' argument."""
 
     seed: np.uint64
     keys: int
@@ -52,7 +51,7 @@ class Recipe(NamedTuple):
 
 
 def recipe(settings: StreamSettings) -> Recipe:
-    """Turn settings into what the kernels take."""
+    """Convert settings to the kernels' argument."""
     return Recipe(
         seed=np.uint64(settings.seed),
         keys=settings.keys,
@@ -82,7 +81,7 @@ def _unit(bits: np.uint64) -> float:
 
 @njit(cache=True)
 def _integral(x: float, e: float) -> float:
-    """The integral of t^-e from 1 to x: exactly the logarithm at e = 1, and without cancellation near it."""
+    """The integral of t^-e from 1 to x: the logarithm at e = 1, and without cancellation near it."""
     if e == 1.0:
         return log(x)
     return expm1((1.0 - e) * log(x)) / (1.0 - e)
@@ -90,7 +89,7 @@ def _integral(x: float, e: float) -> float:
 
 @njit(cache=True)
 def _inverse(area: float, e: float) -> float:
-    """Where the integral of t^-e from 1 reaches `area`."""
+    """The x at which the integral of t^-e from 1 reaches `area`."""
     if e == 1.0:
         return exp(area)
     if e == 0.0:
@@ -105,13 +104,13 @@ def _clip(rank: int, keys: int) -> int:
 
 @njit(cache=True)
 def _integral_rank(bits: np.uint64, keys: int, e: float, total: float) -> int:
-    """Figure 9, lines 28 to 31, with x-min = 1 and x-max = keys + 1: rank k has the density's area from k to k + 1."""
+    """Figure 9, lines 28 to 31, with x-min = 1 and x-max = keys + 1: rank k has the area from k to k + 1."""
     return _clip(int(_inverse(_unit(bits) * total, e)), keys)
 
 
 @njit(cache=True)
 def _discrete_rank(bits: np.uint64, keys: int, e: float) -> int:
-    """A rank with probability exactly proportional to rank^-e, by rejection inversion."""
+    """A rank whose probability is exactly proportional to rank^-e, by rejection inversion."""
     low = _integral(1.5, e) - 1.0
     high = _integral(keys + 0.5, e)
     surely = 2.0 - _inverse(_integral(2.5, e) - 2.0**-e, e)
@@ -138,8 +137,8 @@ def _permute(index: int, size: int, constants: UInt64s) -> int:
     """Map 0..size-1 onto itself, without memory.
 
     Adding, multiplying by an odd number and folding high bits onto low ones are bijections of the smallest power of
-    two that holds `size`; walking on from an image outside leads back inside (cycle walking), after two rounds or
-    fewer on average.
+    two that holds `size`. An image outside of `size` is mapped again until it is inside (cycle walking): at most two
+    rounds on average.
     """
     bits = 0
     while (1 << bits) < size:
@@ -161,7 +160,7 @@ def _permute(index: int, size: int, constants: UInt64s) -> int:
 def fill_values(
     plan: Recipe, numbers: Int64s, products: Int64s, quantities: Int64s, stores: Int64s, faults: UInt8s
 ) -> None:
-    """Fill the columns for the events with these numbers (ascending)."""
+    """Fill the columns for the events with these numbers, which must ascend."""
     seed = _mix(plan.seed + _GOLDEN)
     now, after = np.empty(2 * _ROUNDS, np.uint64), np.empty(2 * _ROUNDS, np.uint64)
     interval, low, size, total = -1, 0, 1, 0.0
@@ -221,14 +220,14 @@ def _fill_keys(plan: Recipe, version: int, ranks: Int64s, products: Int64s) -> N
 
 
 def draw_ranks(settings: StreamSettings, count: int) -> Int64s:
-    """The ranks (1 is the most frequent) of the first `count` events."""
+    """Draw the ranks of the first `count` events; rank 1 is the most frequent."""
     ranks = np.empty(count, np.int64)
     _fill_ranks(recipe(settings), ranks)
     return ranks
 
 
 def keys_of_ranks(settings: StreamSettings, ranks: Int64s, interval: int = 0) -> Int64s:
-    """The product ids behind these ranks in a drift interval (the whole key space; not for drift "windows")."""
+    """The product ids of these ranks in a drift interval, over the whole key space (not for drift "windows")."""
     products = np.empty(len(ranks), np.int64)
     _fill_keys(recipe(settings), interval, ranks, products)
     return products

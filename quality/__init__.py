@@ -1,1 +1,1 @@
-"""Great Expectations suites, one file a table, and how they are run."""
+"""Great Expectations suites, one file for each table, and the code that runs them."""

@@ -1,4 +1,4 @@
-"""Run a suite of expectations on the warehouse's table of the same name."""
+"""Check a table of the warehouse against the suite of the same name."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ if TYPE_CHECKING:
     from foundation.connections import Login
 
 Expectation = dict[str, Any]  # type and kwargs, as Great Expectations names them
-NEWEST = 100_000  # rows of a partition that a check looks at
+NEWEST = 100_000  # a check reads so many rows of each partition
 SUITES = ROOT / "quality" / "suites"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check found: a line for each expectation, and those that were not met."""
+    """The result of a check: a line for each expectation, and the lines of those that are not met."""
 
     lines: list[str]
     failures: list[str]
 
 
 def check_suite(name: str, checker: Login) -> Outcome:
-    """Check the table `name` against `quality/suites/<name>.json`."""
+    """Check the table `name` against `quality/suites/<name>.json`.
+
+    Raises:
+        QualityError: there is no such suite.
+    """
     return check_table(name, read_suite(name), checker)
 
 
@@ -41,13 +45,15 @@ def read_suite(name: str) -> list[Expectation]:
     """Read the expectations of a suite's file."""
     file = SUITES / f"{name}.json"
     if not file.is_file():
-        there = ", ".join(sorted(path.stem for path in SUITES.glob("*.json")))
-        raise QualityError(f"suite {name!r}: there is no {file.relative_to(ROOT)}", f"Name one of: {there}.")
+        names = ", ".join(sorted(path.stem for path in SUITES.glob("*.json")))
+        raise QualityError(
+            f"suite must be one of {names}, got {name!r}", f"Correct the name, or write {file.relative_to(ROOT)}."
+        )
     return list(json.loads(file.read_text())["expectations"])
 
 
 def check_table(table: str, expectations: list[Expectation], checker: Login) -> Outcome:
-    """Check a table of the warehouse."""
+    """Check a table of the warehouse against these expectations."""
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     context = gx.get_context(mode="ephemeral")
     address = URL.create(
@@ -68,9 +74,9 @@ def check_table(table: str, expectations: list[Expectation], checker: Login) -> 
 
 
 def _closed_set(table: str, checker: Login) -> str | None:
-    """Choose the newest rows of each partition that are there now, as a condition; None for a table without any.
+    """Return the SQL condition for the newest rows of each partition; None for a table without partitions.
 
-    A check asks more than once. Were rows to arrive in between, its answers would not fit together.
+    A check runs several queries. The condition keeps rows that arrive in between out of all of them.
     """
     newest = f"SELECT source, kafka_partition, MAX(kafka_offset) FROM {table} GROUP BY source, kafka_partition"  # noqa: S608
     with connect(checker) as connection, connection.cursor() as cursor:

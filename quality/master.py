@@ -1,4 +1,4 @@
-"""The gate before master data is published: what every ranked copy must be, and what its table's own suite says."""
+"""The check before master data is published: general expectations of a ranked copy, and its table's own suite."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def check_ranking(checker: Login, master: Master, ranking: Ranking, least_rows: int) -> Outcome:
-    """Check the ranked copy that is not in use yet.
+    """Check the ranked copy that is to be published.
 
     Args:
         checker: the account.
-        master: the master table; `quality/suites/<table>.json`, if there is one, holds for its ranked copy.
-        ranking: what is known of the copy.
-        least_rows: a copy with fewer rows does not replace the published one.
+        master: the master table; its ranked copy must also meet `quality/suites/<table>.json`, if that file exists.
+        ranking: describes the copy.
+        least_rows: the check fails with fewer rows.
     """
     suite = read_suite(master.table) if (SUITES / f"{master.table}.json").exists() else []
     return check_table(Names(master.table).next_by_rank, [*_general(master, ranking, least_rows), *suite], checker)

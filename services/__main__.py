@@ -1,4 +1,4 @@
-"""`python -m services COMMAND`: the services of this machine, as the Makefile calls them."""
+"""`python -m services COMMAND`: the commands that the Makefile offers."""
 
 from __future__ import annotations
 
@@ -9,40 +9,38 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pymysql
+from kafka.errors import KafkaError
 
-from foundation.errors import NotInTimeError, SettingsError, UnfitError
+from foundation.errors import UnfitError
 from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, settings, state_folder
 from services import health, mariadb, stack
 from services.airflow import ADMIN
-from services.demo import demo as tell_story
+from services.demo import demo as run_demo
+from services.one_line import one_line
 from services.topic import follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INTERRUPTED = 130  # the exit code of what Ctrl-C has ended
-
 
 def main() -> None:
-    """Do what the command line says; a failure is one line."""
+    """Run one command."""
     parser = argparse.ArgumentParser(prog="python -m services", description=__doc__)
     parser.add_argument("command", choices=COMMANDS)
-    try:
-        COMMANDS[parser.parse_args().command]()
-    except (UnfitError, SettingsError, NotInTimeError) as failure:
-        sys.exit(f"freshet: {failure}")
-    except (pymysql.MySQLError, httpx.HTTPError) as failure:
-        sys.exit(f"freshet: a service went away ({failure}). See which: make status")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    command = COMMANDS[parser.parse_args().command]
+    with one_line():
+        try:
+            command()
+        except (pymysql.MySQLError, httpx.HTTPError, KafkaError) as error:
+            raise UnfitError(f"a service stopped answering ({error})", "See which: make status") from error
 
 
 def say(line: str) -> None:
-    """Print at once, also into a pipe; end when its reader has seen enough."""
+    """Print a line at once, also into a pipe; end the program when the reader has closed the pipe."""
     try:
         print(line, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python's own last flush is not to fail too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at exit: let that succeed
         sys.exit()
 
 
@@ -52,23 +50,23 @@ def up() -> None:
 
 
 def demo() -> None:
-    """Run the whole story and say where to look."""
-    tell_story(say)
+    """Start everything, run the demo and print where to look."""
+    run_demo(say)
 
 
 def down() -> None:
-    """End everything."""
+    """Stop everything."""
     stack.down(say)
-    say("  everything has ended")
+    say("  everything has stopped")
 
 
 def clean() -> None:
-    """End everything whose data is in `.freshet/`."""
+    """Stop every stack whose data is in `.freshet/`."""
     stack.down_below(ROOT / ".freshet", say)
 
 
 def status() -> None:
-    """Print a line a service; the exit code is 1 when one is not healthy."""
+    """Print one line for each service; the exit code is 1 when a service is not healthy."""
     lines = stack.status()
     for line in lines:
         say(str(line))
@@ -79,16 +77,16 @@ def logs() -> None:
     """Follow every service's log."""
     files = sorted((state_folder() / "logs").glob("*.log"))
     if not files:
-        raise UnfitError(f"there is no log in {state_folder() / 'logs'} yet", "Type: make up")
+        raise UnfitError(f"no logs in {state_folder() / 'logs'} yet", "Type: make up")
     os.execvp("tail", ["tail", "-n", "20", "-F", *map(str, files)])
 
 
 def sql() -> None:
     """Become MariaDB's prompt with an analyst's rights."""
-    chosen = able("mariadb")
+    chosen = healthy("mariadb")
     client = mariadb.base_folder(chosen) / "bin" / "mariadb"
-    # The client reads its password from the environment: on the command line everybody could see it. It would warn that
-    # it cannot verify a certificate without one, on a server of this machine.
+    # The password goes through the environment: everybody can read a command line. The server on this machine has no
+    # certificate; without the option the client warns about that.
     environment = {**os.environ, "MYSQL_PWD": chosen.secret("reader_password")}
     address = [f"--host={chosen.mariadb_host}", f"--port={chosen.mariadb_port}", "--user=reader"]
     options = ["--no-defaults", "--skip-ssl-verify-server-cert"]
@@ -96,13 +94,13 @@ def sql() -> None:
 
 
 def topic() -> None:
-    """Print the enriched topic's events as they come."""
-    for line in follow(able("kafka").kafka_bootstrap, "sales.enriched"):
+    """Print the enriched topic's events as they arrive."""
+    for line in follow(healthy("kafka").kafka_bootstrap, "sales.enriched"):
         say(line)
 
 
-def able(service: str) -> Settings:
-    """Return the settings when a service answers; else say why not and what to type."""
+def healthy(service: str) -> Settings:
+    """Return the settings if a service is healthy; else raise UnfitError with the reason."""
     chosen = settings()
     if obstacle := health.CHECKS[service](chosen):
         raise UnfitError(f"{service} is not healthy: {obstacle}", "Type: make up")
@@ -115,11 +113,11 @@ def password() -> None:
 
 
 def list_settings() -> None:
-    """Print every setting with its value; secrets are named only."""
+    """Print every setting with its value; of a secret print the name only."""
     chosen = settings()
     for name, field in Settings.model_fields.items():
         value = "(in secrets.env)" if name in SECRET_NAMES else getattr(chosen, name)
-        say(f"{PREFIX + name.upper():<34} {value!s:<24} {field.description or 'a secret, made at first start'}")
+        say(f"{PREFIX + name.upper():<34} {value!s:<24} {field.description or 'a secret, created at the first start'}")
 
 
 COMMANDS: dict[str, Callable[[], None]] = {

@@ -1,13 +1,18 @@
-"""Make the warehouse's schema and its four accounts, with the least each needs: `python -m services.accounts`.
+"""Create the warehouse's schema and its four accounts, with the least rights each needs: `python -m services.accounts`.
 
-What the loader may write is granted table by table in the migrations, beside the tables.
+The migrations grant the loader its rights to write, table by table, beside the tables.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pymysql
+
 from foundation.connections import connect, login
+from foundation.errors import UnfitError
+from foundation.settings import settings
+from services.one_line import one_line
 
 if TYPE_CHECKING:
     from foundation.settings import Settings
@@ -21,17 +26,25 @@ GRANTS = {
 
 
 def create_accounts(chosen: Settings) -> None:
-    """Bring schema and accounts to what the settings say; what is right already stays."""
-    with connect(login("root", chosen).without_database()) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{chosen.database}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
-        for user, grant in GRANTS.items():
-            password = chosen.secret(f"{user}_password")
-            cursor.execute("CREATE USER IF NOT EXISTS %s@'%%' IDENTIFIED BY %s", (user, password))
-            cursor.execute("ALTER USER %s@'%%' IDENTIFIED BY %s", (user, password))
-            cursor.execute("GRANT " + grant.format(database=chosen.database), (user,))
+    """Create the schema and the accounts that are missing, and give every account its password and rights."""
+    root = login("root", chosen).without_database()
+    passwords = {user: chosen.secret(f"{user}_password") for user in GRANTS}
+    try:
+        with connect(root) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                f"CREATE DATABASE IF NOT EXISTS `{chosen.database}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+            )
+            for user, grant in GRANTS.items():
+                cursor.execute("CREATE USER IF NOT EXISTS %s@'%%' IDENTIFIED BY %s", (user, passwords[user]))
+                cursor.execute("ALTER USER %s@'%%' IDENTIFIED BY %s", (user, passwords[user]))
+                cursor.execute("GRANT " + grant.format(database=chosen.database), (user,))
+    except pymysql.MySQLError as error:
+        raise UnfitError(
+            f"the accounts cannot be created at {root.host}:{root.port} ({error})",
+            "Check that MariaDB runs there and that FRESHET_ROOT_PASSWORD is its root's, then run this again.",
+        ) from error
 
 
 if __name__ == "__main__":
-    from foundation.settings import settings
-
-    create_accounts(settings())
+    with one_line():
+        create_accounts(settings())

@@ -1,4 +1,4 @@
-"""Run one component of Airflow with everything it needs from the settings: `python -m services.airflow scheduler`."""
+"""Run one component of Airflow with the environment it needs: `python -m services.airflow scheduler`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 from foundation import spark_launch
 from foundation.settings import ROOT, Settings, settings
+from services.one_line import one_line
 from services.secrets_file import write_private
 
 ADMIN = "admin"
-COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def write_login(chosen: Settings) -> None:
-    """Write the file that Airflow's simple auth manager reads its one user's password from."""
+    """Write the file from which Airflow's simple auth manager reads the password of its one user."""
     login = {ADMIN: chosen.secret("airflow_password")}
     write_private(password_file(chosen), json.dumps(login))
 
@@ -37,7 +37,7 @@ def password_file(chosen: Settings) -> Path:
 
 
 def environment(chosen: Settings, component: str = "") -> dict[str, str]:
-    """Return the environment that a component runs with: the same for all, but for secrets that only some use."""
+    """Return the environment of a component. All get the same, except for secrets: each gets those that it uses."""
     home = chosen.state / "airflow"
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     database = chosen.airflow_database.get_secret_value() or f"sqlite:///{home / 'airflow.db'}"
@@ -66,7 +66,7 @@ def environment(chosen: Settings, component: str = "") -> dict[str, str]:
     }
     if component == "api-server":
         options["API__SECRET_KEY"] = chosen.secret("airflow_session_key")
-    if component in ("api-server", "scheduler"):  # one asks with tokens, the other checks them
+    if component in ("api-server", "scheduler"):  # the scheduler signs tokens, the server checks them
         options["API_AUTH__JWT_SECRET"] = chosen.secret("airflow_jwt_secret")
     airflow = {f"AIRFLOW__{name}": str(value) for name, value in options.items()}
     for_tasks = connections(chosen) if component == "scheduler" else {}  # the LocalExecutor runs them there
@@ -102,4 +102,5 @@ def connections(chosen: Settings) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main()
+    with one_line():
+        main()

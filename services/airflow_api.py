@@ -1,4 +1,4 @@
-"""A small client of Airflow's REST API: log in, trigger a Dag, see how its run went."""
+"""A small client of Airflow's REST API: log in, trigger a Dag, look at its runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FINISHED = ("success", "failed")
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a Dag, as Airflow last told it."""
+    """One run of a Dag, as of the last request."""
 
     dag: str
     run_id: str
@@ -26,13 +26,13 @@ class Run:
     tasks: dict[str, str]
 
     def unfinished(self) -> str | None:
-        """Return None when the run has ended, else which tasks it is at."""
+        """Return None when the run has ended, else the names of its active tasks."""
         if self.state in FINISHED:
             return None
-        at_work = [
+        active = [
             name for name, state in self.tasks.items() if state in ("queued", "running", "deferred", "up_for_retry")
         ]
-        return ", ".join(at_work) or self.state
+        return ", ".join(active) or self.state
 
     def failed_tasks(self) -> list[str]:
         """Name the tasks that failed."""
@@ -60,24 +60,26 @@ class AirflowApi:
         return {dag["dag_id"] for dag in listed["dags"]}
 
     def import_errors(self) -> list[str]:
-        """Return why files in dags/ could not be read."""
+        """Return one line for each file in dags/ that Airflow could not import: the file and the reason."""
         listed = self._answer(self._http.get("/api/v2/importErrors"))
-        return [f"{error['filename']}: {error['stack_trace']}" for error in listed["import_errors"]]
+        return [
+            f"{error['filename']}: {error['stack_trace'].strip().splitlines()[-1]}" for error in listed["import_errors"]
+        ]
 
     def trigger(self, dag: str, conf: dict[str, object] | None = None, run_id: str | None = None) -> str:
-        """Start a run and return its id; one of the same id that is there already is left as it is."""
+        """Start a run, unless one with this id exists, and return its id."""
         body = {"logical_date": None, "conf": conf or {}, **({"dag_run_id": run_id} if run_id else {})}
         answer = self._http.post(f"/api/v2/dags/{dag}/dagRuns", json=body)
         if run_id and answer.status_code == httpx.codes.CONFLICT:
             return run_id
         return str(self._answer(answer)["dag_run_id"])
 
-    def give_up(self, dag: str, run_id: str) -> None:
+    def fail_run(self, dag: str, run_id: str) -> None:
         """Mark a run as failed, which ends its tasks."""
         self._answer(self._http.patch(f"/api/v2/dags/{dag}/dagRuns/{run_id}", json={"state": "failed"}))
 
     def run(self, dag: str, run_id: str) -> Run:
-        """Look at a run and its tasks."""
+        """Return a run with the states of its tasks."""
         path = f"/api/v2/dags/{dag}/dagRuns/{run_id}"
         state = self._answer(self._http.get(path))["state"]
         listed = self._answer(self._http.get(f"{path}/taskInstances"))["task_instances"]
@@ -89,12 +91,12 @@ class AirflowApi:
         return [run["dag_run_id"] for run in listed["dag_runs"]]
 
     def task(self, run: Run, task: str) -> dict[str, Any]:
-        """Return all that Airflow shows of one task of a run."""
+        """Return everything that Airflow shows about one task of a run."""
         path = f"/api/v2/dags/{run.dag}/dagRuns/{run.run_id}/taskInstances/{task}"
         return dict(self._answer(self._http.get(path)))
 
     def log(self, run: Run, task: str) -> str:
-        """Return what a task's last try wrote."""
+        """Return the log of a task's last try."""
         path = f"/api/v2/dags/{run.dag}/dagRuns/{run.run_id}/taskInstances/{task}"
         tries = self.task(run, task)["try_number"]
         lines = self._answer(self._http.get(f"{path}/logs/{tries}"))["content"]

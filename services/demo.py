@@ -1,4 +1,4 @@
-"""`make demo`: start everything, run the Dag `demo`, and say where to look."""
+"""`make demo`: start everything, run the Dag `demo`, print where to look."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ RUN_SECONDS = 600.0
 
 
 def demo(report: Callable[[str], None]) -> None:
-    """Run the story and print where to look."""
+    """Start everything, run the demo and print where to look."""
     report("Starting the services")
     chosen = stack.up(report)
     with AirflowApi(chosen) as api:
-        found = patient(lambda: missing_dag(api))
+        found = retried(lambda: missing_dag(api))
         wait_until(found, what="Airflow to read the Dags", seconds=DAG_SECONDS, report=report)
         report("Running the Dag `demo`")
-        tell(api, chosen, report)
+        run_dag(api, chosen, report)
     report(where_to_look(chosen))
 
 
-def tell(
+def run_dag(
     api: AirflowApi, chosen: Settings, report: Callable[[str], None], params: dict[str, object] | None = None
 ) -> None:
-    """Run the Dag and report each of its tasks as it is done."""
-    run_id = begin(api, report, params)
+    """Run the Dag to its end and report each task when it is done."""
+    run_id = start_run(api, report, params)
     shown: set[str] = set()
 
     def unfinished() -> str | None:
@@ -50,56 +50,56 @@ def tell(
             report(f"  {task} is done")
         return run.unfinished()
 
-    took = wait_until(patient(unfinished), what=f"Dag {DAG}", seconds=RUN_SECONDS, pause=1.0, report=report)
+    took = wait_until(retried(unfinished), what=f"Dag {DAG}", seconds=RUN_SECONDS, pause=1.0, report=report)
     failed = api.run(DAG, run_id).failed_tasks()
     if failed:
-        raise UnfitError(f"the Dag demo failed at {', '.join(failed)}", f"See why: {chosen.airflow_api}/dags/demo")
-    report(f"  the story took {took:.0f} s")
+        raise UnfitError(f"Dag {DAG} failed at {', '.join(failed)}", f"See why: {chosen.airflow_api}/dags/{DAG}")
+    report(f"  the demo took {took:.0f} s")
 
 
-def begin(api: AirflowApi, report: Callable[[str], None], params: dict[str, object] | None) -> str:
-    """Start the story, unless it is being told; return its run's id."""
-    run_id = f"make__{uuid4()}"  # asked a second time for the same, Airflow starts nothing twice
+def start_run(api: AirflowApi, report: Callable[[str], None], params: dict[str, object] | None) -> str:
+    """Start a run of the Dag unless one is active, and return the id of the active run."""
+    run_id = f"make__{uuid4()}"  # chosen here, so that a repeated request starts no second run
 
-    def begun() -> None:
+    def started() -> None:
         nonlocal run_id
-        if under_way := api.runs(DAG, "queued", "running"):
-            if run_id not in under_way:
-                run_id = under_way[0]
-                report(f"  it is being told already: following {run_id}")
+        if active := api.runs(DAG, "queued", "running"):
+            if run_id not in active:
+                run_id = active[0]
+                report(f"  it runs already: following {run_id}")
         else:
             api.trigger(DAG, params, run_id)
 
-    wait_until(patient(begun), what=f"Airflow to start Dag {DAG}", seconds=DAG_SECONDS, report=report)
+    wait_until(retried(started), what=f"Airflow to start Dag {DAG}", seconds=DAG_SECONDS, report=report)
     return run_id
 
 
-def patient(asked: Callable[[], str | None]) -> Callable[[], str | None]:
-    """Let a question to Airflow that has no answer yet be asked again."""
+def retried(check: Callable[[], str | None]) -> Callable[[], str | None]:
+    """Make a check for `wait_until` that treats a missing answer from Airflow as an obstacle, not as a failure."""
 
     def ask() -> str | None:
         try:
-            return asked()
-        except httpx.TransportError as silence:
-            return f"no answer from Airflow yet ({silence})"
+            return check()
+        except httpx.TransportError as error:
+            return f"no answer from Airflow yet ({error})"
 
     return ask
 
 
 def missing_dag(api: AirflowApi) -> str | None:
-    """Return None when the demo's Dag can run, else why not."""
+    """Return None when Airflow can run the demo's Dag, else why not."""
     errors = api.import_errors()
     return None if DAG in api.dags() else (errors[0] if errors else "not read yet")
 
 
 def where_to_look(chosen: Settings) -> str:
-    """Say what there is to see, with numbers from the warehouse."""
+    """Return the text that ends the demo: numbers from the warehouse, and what to open or type next."""
     with connect(login("reader", chosen)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), COUNT(DISTINCT product_key) FROM sales_enriched")
         ((rows, products),) = cursor.fetchall()
-    # The example query below is text for a person, not a statement that is run.
+    # The query below is an example for the reader; nothing runs it.
     return f"""
-{rows:,} sales of {products:,} products are enriched in the warehouse, and more come in every second.
+{rows:,} enriched sales of {products:,} products are in the warehouse, and more arrive every second.
 
   Airflow       {chosen.airflow_api}   user {ADMIN}, password: make password
   Warehouse     make sql               (an analyst's prompt; try: SELECT * FROM sales ORDER BY sold_at DESC LIMIT 5;)

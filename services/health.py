@@ -1,6 +1,6 @@
-"""Is each service able to do its work? Asked of the service itself, over the way its clients take.
+"""Health checks: each asks the service itself, by the protocol that its clients use.
 
-`python -m services.health SERVICE` is the health check of a container: exit code 1 and one line when it is not.
+`python -m services.health SERVICE` is the health check of a container: exit code 1 and one line if it is not healthy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from foundation.connections import connect, login
-from foundation.errors import SettingsError
+from foundation.errors import FreshetError
 from foundation.settings import settings
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def kafka(chosen: Settings) -> str | None:
     """Return None when the broker answers, else why not."""
     milliseconds = TIMEOUT_SECONDS * 1000
     try:
-        # Asked first, because kafka-python tries again for all of its time where nobody listens.
+        # A plain connection first: where nobody listens, kafka-python retries until its timeout.
         socket.create_connection((chosen.kafka_host, chosen.kafka_port), TIMEOUT_SECONDS).close()
         KafkaAdminClient(
             bootstrap_servers=chosen.kafka_bootstrap, request_timeout_ms=milliseconds, bootstrap_timeout_ms=milliseconds
@@ -48,7 +48,7 @@ def kafka(chosen: Settings) -> str | None:
 
 
 def mariadb(chosen: Settings) -> str | None:
-    """Return None when the server lets its root account in, else why not."""
+    """Return None when root can log in, else why not."""
     try:
         with connect(login("root", chosen).without_database(), answer_seconds=TIMEOUT_SECONDS) as connection:
             connection.ping(reconnect=False)
@@ -58,20 +58,19 @@ def mariadb(chosen: Settings) -> str | None:
 
 
 def airflow(chosen: Settings, components: tuple[str, ...] = AIRFLOW_COMPONENTS) -> str | None:
-    """Return None when the components of Airflow are healthy, else which is not."""
+    """Return None when these components of Airflow are healthy, else those that are not."""
     url = f"{chosen.airflow_api}/api/v2/monitor/health"
     try:
-        said = _answer(url)
+        answer = _answer(url)
     except (OSError, ValueError) as error:
         return f"no answer from {url} ({error})"
-    unwell = [
-        f"{name} {said[name]['status'] or 'not there yet'}" for name in components if said[name]["status"] != "healthy"
-    ]
-    return ", ".join(unwell) or None
+    status = {name: answer[name]["status"] for name in components}
+    unhealthy = [f"{name} {value or 'not started yet'}" for name, value in status.items() if value != "healthy"]
+    return ", ".join(unhealthy) or None
 
 
 def spark_master(_chosen: Settings) -> str | None:
-    """Return None when this container's Spark master lives, else why not."""
+    """Return None when this container's Spark master is alive, else why not."""
     try:
         status = _answer(SPARK_MASTER_PAGE)["status"]
     except (OSError, ValueError) as error:
@@ -80,12 +79,12 @@ def spark_master(_chosen: Settings) -> str | None:
 
 
 def spark_worker(_chosen: Settings) -> str | None:
-    """Return None when this container's Spark worker has found its master, else why not."""
+    """Return None when this container's Spark worker is connected to its master, else why not."""
     try:
         master = _answer(SPARK_WORKER_PAGE)["masterurl"]
     except (OSError, ValueError) as error:
         return f"no answer from {SPARK_WORKER_PAGE} ({error})"
-    return None if master else "it has not found its master"
+    return None if master else "it is not connected to its master"
 
 
 def _answer(url: str) -> Any:  # noqa: ANN401  # JSON
@@ -93,7 +92,7 @@ def _answer(url: str) -> Any:  # noqa: ANN401  # JSON
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # http, from the settings
             return json.load(answer)
     except HTTPException as error:
-        raise ValueError(f"what answers there speaks no HTTP: {error!r}") from error
+        raise ValueError(f"the program on that port does not speak HTTP: {error!r}") from error
 
 
 CHECKS: dict[str, Callable[[Settings], str | None]] = {"kafka": kafka, "mariadb": mariadb, "airflow": airflow}
@@ -111,7 +110,7 @@ def main() -> None:
     service = parser.parse_args().service
     try:
         obstacle = CONTAINER_CHECKS[service](settings())
-    except SettingsError as error:
+    except FreshetError as error:
         obstacle = str(error)
     sys.exit(obstacle and f"{service} is NOT healthy: {obstacle}")
 

@@ -1,8 +1,8 @@
-"""Install everything the project runs on into `.freshet/`: `python3 -m services.install`.
+"""Install everything that the project needs into `.freshet/`: `python3 -m services.install`.
 
-Each part is installed once per version of the file that pins it. It runs on the system's ``python3`` (see preflight):
-standard library only. A part is installed when its stamp holds the checksum of its pins. So a second call takes no
-time, and a call that was cut short goes on where it stopped.
+A part is installed when its stamp file holds the checksum of the file that pins it. So a second call takes no time,
+and a call that was interrupted continues where it stopped. The installer runs on the system's ``python3`` (see
+preflight.py): standard library only.
 """
 
 import fcntl
@@ -12,7 +12,6 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 import time
 import zipfile
 from functools import partial
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from foundation import spark_launch
 from foundation.errors import UnfitError
+from services.one_line import one_line
 from services.preflight import check_disk, check_java, check_maven, check_writable, find_python
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,25 +33,22 @@ KERNEL_MARKS = (b"@kernel", b"@inlined", b"njit")
 
 def main() -> None:
     """Check the machine, then install what is missing."""
-    try:
-        check_writable(HOME)
-        lock = (HOME / "install.lock").open("w")
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds everything installed
-        check_java()
-        missing = [part for part in parts() if not _is_current(*part[:2])]
-        if missing:
-            check_maven()
-            check_disk(HOME)
-        for name, pins, install in missing:
-            install()
-            _mark(name, pins)
-        forget_kernels()
-    except UnfitError as lack:
-        sys.exit(f"make: {lack}")
+    check_writable(HOME)
+    lock = (HOME / "install.lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)  # of two makes at once, the second waits, then finds everything installed
+    check_java()
+    missing = [part for part in parts() if not _is_current(*part[:2])]
+    if missing:
+        check_maven()
+        check_disk(HOME)
+    for name, pins, install in missing:
+        install()
+        _mark(name, pins)
+    remove_stale_kernels()
 
 
 def parts() -> list:  # type: ignore[type-arg]  # old Pythons take no argument here
-    """Return what is to be there: each part's name, the content of the file that pins it, and how to install it."""
+    """List what must be installed: each part's name, the content of the file that pins it, and how to install it."""
     pom = POM.read_bytes()
     packages = (ROOT / "uv.lock").read_bytes() + (ROOT / "semistream" / "pyproject.toml").read_bytes()
     listed = [("python", packages, install_python)]
@@ -63,7 +60,7 @@ def parts() -> list:  # type: ignore[type-arg]  # old Pythons take no argument h
 
 
 def install_python() -> None:
-    """Make the virtual environment that uv.lock describes."""
+    """Create the virtual environment that uv.lock describes."""
     python = find_python()
     environment = dict(os.environ, UV_PROJECT_ENVIRONMENT=str(HOME / "venv"), UV_PYTHON_DOWNLOADS="never")
     command = [_uv(python), "sync", "--frozen", "--compile-bytecode", "--python", python]
@@ -71,7 +68,7 @@ def install_python() -> None:
 
 
 def copy_jars(profile: str) -> None:
-    """Copy one profile's jars of the pom into a folder of their own."""
+    """Copy the jars of one profile of the pom into its folder."""
     folder = HOME / "jars" / profile
     shutil.rmtree(str(folder), ignore_errors=True)
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
@@ -79,7 +76,7 @@ def copy_jars(profile: str) -> None:
 
 
 def install_mariadb() -> None:
-    """Unpack the MariaDB server from the jar it comes in."""
+    """Unpack the MariaDB server, which comes in a jar."""
     copy_jars("mariadb")
     jars = HOME / "jars" / "mariadb"
     home = HOME / "mariadb"
@@ -100,9 +97,9 @@ def install_mariadb() -> None:
 
 
 def archive_classes() -> None:
-    """Let the JVM keep Spark's classes the way it loads them: every application starts seconds sooner.
+    """Archive Spark's classes in the form in which a JVM loads them: each application starts seconds sooner.
 
-    One that cannot use the archive, an other Java's for instance, does without.
+    A JVM that cannot use the archive, for example of another version, ignores it.
     """
     archive = spark_launch.class_archive(HOME / "jars")
     options = f'{spark_launch.QUICK_START} "-XX:ArchiveClassesAtExit={archive}"'
@@ -111,12 +108,12 @@ def archive_classes() -> None:
     submit = [str(HOME / "venv" / "bin" / "spark-submit"), "--master", "local[1]"]
     try:
         _run("class archive of Spark", [*submit, str(CLASS_ARCHIVE)], environment)
-    except UnfitError as lack:
-        print(f"  going on without it, each Spark application will start some seconds later: {lack}", flush=True)
+    except UnfitError as error:
+        print(f"  continuing without it; each Spark application starts some seconds later: {error}", flush=True)
 
 
-def forget_kernels() -> None:
-    """Have kernels compiled anew when one has changed: numba sees that of its own file, and of none that it calls."""
+def remove_stale_kernels() -> None:
+    """Remove all compiled kernels when one has changed: numba's cache ignores changes in called files."""
     files = sorted(path for folder in ("generator", "semistream", "spark_apps") for path in (ROOT / folder).rglob("*"))
     sources = [path.read_bytes() for path in files if path.suffix == ".py"]
     kernels = b"".join(source for source in sources if any(mark in source for mark in KERNEL_MARKS))
@@ -140,7 +137,7 @@ def _uv(python: str) -> str:
 
 
 def _run(title: str, command: list, environment: dict = None) -> None:  # type: ignore[assignment,type-arg]  # noqa: RUF013  # no `| None` in old Pythons
-    """Run one step with a sign of life every few seconds; its output goes to a log that a failure quotes."""
+    """Run one step and print its progress every few seconds; its output goes to a log, which a failure quotes."""
     log = HOME / "logs" / f"install-{title.split(maxsplit=1)[0].lower()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -157,15 +154,15 @@ def _run(title: str, command: list, environment: dict = None) -> None:  # type: 
                 code = child.wait(HEARTBEAT_SECONDS)
                 break
             except subprocess.TimeoutExpired:
-                print(f"    ... still at it, {time.monotonic() - started:.0f} s", flush=True)
+                print(f"    ... still running after {time.monotonic() - started:.0f} s", flush=True)
     if code != 0:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text(errors="replace"))
-        said = [line for line in plain.splitlines() if line.strip()]
-        told = next((line for line in said if "ERROR" in line), (said or ["no output"])[-1]).strip()
+        lines = [line for line in plain.splitlines() if line.strip()]
+        reason = next((line for line in lines if "ERROR" in line), (lines or ["no output"])[-1]).strip()
         raise UnfitError(
-            f"installing {title} failed: {told}",
-            "Is there a network, or a proxy to name "
-            f"in https_proxy? The whole story: {log}. Then run the same make again: it goes on from here.",
+            f"installing {title} failed: {reason}",
+            f"Check the network, and https_proxy if there is a proxy; the full log is {log}. "
+            "Then run the same make again: it continues from here.",
         )
 
 
@@ -184,9 +181,10 @@ def _is_current(part: str, pins: bytes) -> bool:
 
 
 def _fingerprint(pins: bytes) -> str:
-    """Tell one version of a part from another; what is installed works in the folder it was installed in only."""
+    """Return the checksum of a part's pins and of this folder: an installation works only where it was made."""
     return hashlib.sha256(os.fsencode(str(ROOT)) + pins).hexdigest()
 
 
 if __name__ == "__main__":
-    main()
+    with one_line("make"):
+        main()

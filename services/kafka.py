@@ -1,4 +1,4 @@
-"""Run one Kafka broker (KRaft, its own controller) on 127.0.0.1: `python -m services.kafka`."""
+"""Run one Kafka broker (KRaft, with its own controller) on 127.0.0.1: `python -m services.kafka`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from foundation.settings import Settings, settings
+from services.one_line import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ replica.fetch.max.bytes=16777216
 
 
 def main() -> None:
-    """Format the data folder at first start, then become the broker."""
+    """Format the data folder at the first start, then become the broker."""
     chosen = settings()
     home = chosen.state / "kafka"
     home.mkdir(parents=True, exist_ok=True)
@@ -44,7 +45,7 @@ def main() -> None:
     text = PROPERTIES.format(port=chosen.kafka_port, controller_port=chosen.kafka_controller_port, data=home / "data")
     properties.write_text(text)
     if not (home / "data" / "meta.properties").exists():
-        shutil.rmtree(home / "data", ignore_errors=True)  # a format that was cut short
+        shutil.rmtree(home / "data", ignore_errors=True)  # of a format that was interrupted
         format_storage(chosen, properties)
     command = java(chosen, "-Xms256m", "-Xmx512m", "kafka.Kafka", str(properties))
     os.execvp(command[0], command)
@@ -57,10 +58,11 @@ def format_storage(chosen: Settings, properties: Path) -> None:
 
 
 def java(chosen: Settings, *arguments: str) -> list[str]:
-    """Return a command line for one of the main classes in Kafka's jars."""
+    """Return the command line of a main class in Kafka's jars."""
     logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     return ["java", "-cp", f"{chosen.jars / 'kafka'}/*", logging, *arguments]
 
 
 if __name__ == "__main__":
-    main()
+    with one_line():
+        main()

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from foundation.errors import SettingsError
 from foundation.settings import ROOT, Settings, settings
+from services.one_line import one_line
 
-# Runs before the server has ever listened: nobody can meet an account without a password. The password comes by
-# standard input, so no process list shows it.
+# These run before the server listens for the first time, so nobody can use an account without a password. They go
+# through standard input, so no process list shows the password.
 FIRST_STATEMENTS = """\
 FLUSH PRIVILEGES;
 DELETE FROM mysql.global_priv WHERE User <> 'mariadb.sys';
@@ -23,7 +24,7 @@ GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 
 
 def main() -> None:
-    """Make the data folder at first start, then become the server."""
+    """Create the data folder at the first start, then become the server."""
     chosen = settings()
     home = chosen.state / "mariadb"
     data = home / "data"
@@ -34,7 +35,7 @@ def main() -> None:
 
 
 def create_data_folder(chosen: Settings, data: Path) -> None:
-    """Initialise a data folder whose only account is root, with a password."""
+    """Create a data folder whose only account is root, with a password."""
     half = data.with_suffix(".half")
     shutil.rmtree(half, ignore_errors=True)
     half.mkdir(parents=True, mode=0o700)
@@ -54,23 +55,23 @@ def options(chosen: Settings, data: Path) -> list[str]:
         "--no-defaults",
         f"--basedir={base_folder(chosen)}",
         f"--datadir={data}",
-        "--socket=mariadb.sock",  # relative to the data folder: a long path to the clone does no harm
+        "--socket=mariadb.sock",  # relative to the data folder: a socket's path may have 107 bytes only
         f"--pid-file={data.parent / 'mariadb.pid'}",
-        f"--tmpdir={temporary_folder(data)}",  # a server that starts removes temporary tables, of others too
+        f"--tmpdir={temporary_folder(data)}",  # not /tmp: a server that starts removes all temporary tables there
         "--bind-address=127.0.0.1",
         f"--port={chosen.mariadb_port}",
         "--skip-name-resolve",
-        "--skip-ssl",  # on the loopback; the certificate that it would make costs ten seconds at each start
+        "--skip-ssl",  # clients use the loopback, and creating a certificate costs ten seconds at each start
         "--character-set-server=utf8mb4",
         "--default-time-zone=+00:00",
         "--innodb-buffer-pool-size=256M",
-        "--max-allowed-packet=64M",  # Kafka's largest message is 16M; a rejected one is kept whole
+        "--max-allowed-packet=64M",  # Kafka's largest message is 16M, and a rejected message is kept whole
         *run_as(),
     ]
 
 
 def temporary_folder(data: Path) -> Path:
-    """Where this server, and no other one, keeps temporary tables that are too large for memory."""
+    """The folder for temporary tables that are too large for memory; this server alone uses it."""
     return data.parent / "tmp"
 
 
@@ -79,19 +80,23 @@ def server(chosen: Settings) -> str:
     named = ROOT / ".freshet" / "mariadb" / "bin" / "mariadbd" if chosen.mariadbd == "bundled" else chosen.mariadbd
     found = shutil.which(named)
     if found is None:
-        raise SettingsError(f"FRESHET_MARIADBD: no program {str(named)!r}", "Name one that is there, or unset it.")
+        raise SettingsError(
+            f"FRESHET_MARIADBD must be the path of a mariadbd, got {str(named)!r}, which is no program",
+            "Correct the path, or unset it.",
+        )
     return str(Path(found).resolve())
 
 
 def base_folder(chosen: Settings) -> Path:
-    """Return the folder that the server was installed in."""
+    """Return the folder in which the server is installed."""
     return Path(server(chosen)).parents[1]
 
 
 def run_as() -> list[str]:
-    """Return the option without which mariadbd refuses to run for root."""
+    """Return the option that mariadbd requires when root starts it."""
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
 if __name__ == "__main__":
-    main()
+    with one_line():
+        main()

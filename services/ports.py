@@ -1,4 +1,4 @@
-"""Is every port that the services are to listen on free, and theirs alone?"""
+"""Check that every port of the services is free, and that no two services share one."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ FIRST, LAST = 1024, 65_535
 
 
 def check_ports(chosen: Settings) -> None:
-    """Raise UnfitError when two services are to have one port, or another program listens where a service is to."""
+    """Raise UnfitError when two services have the same port, or another program listens on one."""
     ports = {PREFIX + name.upper(): getattr(chosen, name) for name in PORTS}
     for variable, port in ports.items():
-        namesake = next((other for other, its in ports.items() if other != variable and its == port), None)
-        if namesake is None and is_free(port):
+        twin = next((other for other, its in ports.items() if other != variable and its == port), None)
+        if twin is None and is_free(port):
             continue
-        better = next(
+        free = next(
             each
             for each in chain(range(port + 1, LAST), range(FIRST, port))
             if each not in ports.values() and is_free(each)
         )
-        if namesake:
+        if twin:
             raise UnfitError(
-                f"{variable} and {namesake} are both {port}", f"Give each its own: {variable}={better} make demo"
+                f"{variable} and {twin} are both {port}", f"Give each its own port: {variable}={free} make demo"
             )
         raise UnfitError(
-            f"port {port} ({variable}) is taken by {owner_of(port)}",
-            f"Stop that program, or choose another port: {variable}={better} make demo",
+            f"port {port} ({variable}) is in use by {owner_of(port)}",
+            f"Stop that program, or use another port: {variable}={free} make demo",
         )
 
 
 def is_free(port: int) -> bool:
-    """Tell whether a service could listen there."""
+    """Return whether a service can listen on this port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -53,7 +53,7 @@ def is_free(port: int) -> bool:
 
 
 def free_ports(number: int) -> list[int]:
-    """Return ports that nobody listens on, all different."""
+    """Return different ports on which nobody listens."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(number)]
         for each in sockets:
@@ -62,8 +62,8 @@ def free_ports(number: int) -> list[int]:
 
 
 def owner_of(port: int) -> str:
-    """Name the program that listens on a port, as far as the kernel lets us see."""
-    with suppress(psutil.Error):  # it has just ended
+    """Return the name of the program that listens on a port; the kernel hides those of other users."""
+    with suppress(psutil.Error):  # it may end meanwhile
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,) and connection.pid:
                 return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"

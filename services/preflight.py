@@ -1,7 +1,7 @@
-"""What a machine must have before anything is installed, each lack explained in one line.
+"""Check that a machine has what the installation needs; each error is one line.
 
-Runs on whatever ``python3`` there is, before the project's environment exists: standard library only, and no syntax
-newer than the oldest Python that a user may type it into.
+Runs on the system's ``python3``, before there is a virtual environment: standard library only, and no syntax newer
+than the oldest Python that a user may have.
 """
 
 import os
@@ -22,9 +22,9 @@ PROBE = "import sys, venv, ensurepip; print(*sys.version_info[:2])"
 
 def find_python() -> str:
     """Return a supported interpreter: FRESHET_PYTHON if it is set, else the first on the PATH."""
-    chosen = os.environ.get("FRESHET_PYTHON")
+    named = os.environ.get("FRESHET_PYTHON")
     minors = range(NEWEST_PYTHON[1], OLDEST_PYTHON[1] - 1, -1)
-    candidates = [chosen] if chosen else ["python3", *(f"python3.{minor}" for minor in minors)]
+    candidates = [named] if named else ["python3", *(f"python3.{minor}" for minor in minors)]
     seen = []
     for name in candidates:
         path = shutil.which(name)
@@ -40,14 +40,14 @@ def find_python() -> str:
 
 
 def python_version(path: str) -> tuple:  # type: ignore[type-arg]  # old Pythons take no argument here
-    """Return an interpreter's (major, minor), nothing when it does not work or lacks venv."""
+    """Return an interpreter's (major, minor), or () when it does not work or has no venv."""
     answer = subprocess.run([path, "-c", PROBE], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     return tuple(map(int, answer.stdout.split())) if answer.returncode == 0 else ()
 
 
 def check_java() -> None:
-    """Raise UnfitError unless the Java on the PATH, and that of JAVA_HOME if it is set, is of version 17 at least."""
-    advice = "Install one (Debian: apt install openjdk-17-jre-headless) and see that `java -version` prints it."
+    """Raise UnfitError unless the Java on the PATH, and that of JAVA_HOME if it is set, is version 17 or newer."""
+    advice = "Install one (Debian: apt install openjdk-17-jre-headless) and check that `java -version` prints it."
     java = shutil.which("java")
     if not java:
         raise UnfitError(f"Java {OLDEST_JAVA} or newer is needed; no `java` is on the PATH", advice)
@@ -74,35 +74,35 @@ def check_maven() -> None:
     """Raise UnfitError unless Maven is on the PATH."""
     if not shutil.which("mvn"):
         raise UnfitError(
-            "Maven is needed to fetch Kafka and MariaDB; no `mvn` is on the PATH", "Debian: apt install maven"
+            "Maven is needed to download Kafka and MariaDB; no `mvn` is on the PATH", "Debian: apt install maven"
         )
 
 
 def check_writable(folder: Path) -> None:
-    """Raise UnfitError unless the folder is there, or can be made, and can be written."""
+    """Create a folder if it is missing; raise UnfitError unless you can write to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UnfitError(f"{folder} cannot be written: {error.strerror}", "Clone to a folder of your own.") from error
+        raise UnfitError(f"{folder} cannot be written: {error.strerror}", "Clone into a folder of your own.") from error
     if not os.access(str(folder), os.W_OK):
-        raise UnfitError(f"{folder} cannot be written by you", "Clone to a folder of your own.")
+        raise UnfitError(f"{folder} cannot be written: you have no right to", "Clone into a folder of your own.")
 
 
 def check_disk(folder: Path) -> None:
-    """Raise UnfitError unless there is room for everything that will be installed."""
+    """Raise UnfitError unless there is enough free disk for the installation."""
     free_gb = shutil.disk_usage(str(folder)).free / 1e9
     if free_gb < NEEDED_DISK_GB:
         raise UnfitError(
             f"{NEEDED_DISK_GB} GB of free disk are needed below {folder}, {free_gb:.1f} GB are left",
-            "Free some, or clone to another disk.",
+            "Free some, or clone onto another disk.",
         )
 
 
 def check_socket_path(path: Path) -> None:
-    """Raise UnfitError when the supervisor's socket would have a longer path than the kernel takes."""
+    """Raise UnfitError when the path of the supervisor's socket is longer than the kernel allows."""
     length = len(os.fsencode(str(path)))
     if length > LONGEST_SOCKET_PATH:
         raise UnfitError(
-            f"{path} has {length} bytes, a socket's path may have {LONGEST_SOCKET_PATH}",
-            "Clone to a shorter path, or set FRESHET_STATE to one.",
+            f"{path}: the path of a socket must have at most {LONGEST_SOCKET_PATH} bytes, this one has {length}",
+            "Clone into a folder with a shorter path, or set FRESHET_STATE to one.",
         )

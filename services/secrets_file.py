@@ -1,4 +1,4 @@
-"""The passwords and keys of one installation: made at first start, in a file that only its owner can read."""
+"""The passwords and keys of one installation: created at the first start, in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ if TYPE_CHECKING:
 
 
 def ensure_secrets(file: Path) -> None:
-    """Make the secrets file, or add what a newer version needs; refuse one that others can read."""
+    """Create the secrets file, or add the secrets that a newer version needs; refuse a file that others can read."""
     try:
         _complete(file)
     except (OSError, UnicodeError) as error:
         raise unusable(file, error) from error
     mode = stat.S_IMODE(file.stat().st_mode)
     if mode & 0o077:
-        raise SettingsError(
-            f"{file} must be readable by its owner only, its mode is {mode:o}", f"Type: chmod 600 {file}"
-        )
+        raise SettingsError(f"{file} must be readable by its owner only, got mode {mode:o}", f"Type: chmod 600 {file}")
 
 
 def _complete(file: Path) -> None:
@@ -38,13 +36,13 @@ def _complete(file: Path) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that nobody but its owner could read at any moment, and that is never half there."""
+    """Write a file atomically; at no moment can anybody but its owner read it."""
     half = file.with_suffix(".half")
     half.unlink(missing_ok=True)
     descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(text)
-        stream.flush()
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(text)
+        opened.flush()
         os.fsync(descriptor)
     half.replace(file)
 

@@ -1,4 +1,4 @@
-"""Start, stop and watch the services of one machine. They run under supervisord, which brings back what dies."""
+"""Start, stop and watch the services of one machine. They run under supervisord, which restarts what dies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from services.accounts import create_accounts
 from services.ports import check_ports
 from services.preflight import check_socket_path
 from services.secrets_file import ensure_secrets
-from services.started_with import check_same, forget, remember
+from services.started_with import check_same, remove_started_with, write_started_with
 from services.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
     Report = Callable[[str], None]
 
-MARK = "FRESHET_STACK"  # in the environment of everything that `up` starts: how `down` finds what was orphaned
+MARK = "FRESHET_STACK"  # in the environment of every process that `up` starts: `down` finds orphans by it
 NOT_RUNNING = ("STOPPED", "EXITED", "FATAL")
-RETURN_AT_ONCE = False  # health is awaited, not the mere start
+RETURN_AT_ONCE = False  # do not wait for the start: await_health does more
 START_SECONDS = 180.0
 STOP_SECONDS = 40.0
 
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """What `status` says of one service."""
+    """The health of one service."""
 
     name: str
     obstacle: str | None
@@ -53,7 +53,7 @@ class ServiceStatus:
 
 @dataclass(frozen=True)
 class Started:
-    """A process that some `up` started, as it was when it was found."""
+    """A process of a stack, with its state folder, as it was when it was found."""
 
     process: psutil.Process
     name: str
@@ -62,7 +62,7 @@ class Started:
 
 
 def up(report: Report) -> Settings:
-    """Start everything that does not run yet and return when all of it is healthy."""
+    """Start everything that does not run yet, and return when all of it is healthy."""
     ensure_secrets(state_folder() / "secrets.env")
     chosen = read_settings()
     ensure_supervisor(chosen, report)
@@ -84,14 +84,14 @@ def down(report: Report) -> None:
 
 
 def down_below(folder: Path, report: Report) -> None:
-    """Stop every stack whose state lies below a folder that is to be removed."""
+    """Stop every stack whose state folder is below this folder."""
     chosen = read_settings()
     for state in sorted({each.state for each in started() if each.state.is_relative_to(folder.resolve())}):
         end(chosen.model_copy(update={"state": state}), report)
 
 
 def end(chosen: Settings, report: Report) -> None:
-    """Stop a stack, Airflow's tasks and their Spark applications included."""
+    """Stop a stack, including Airflow's tasks and their Spark applications."""
     if is_running(chosen):
         with supervisor(chosen) as control:
             supervisor_process = psutil.Process(control.getPID())
@@ -103,13 +103,13 @@ def end(chosen: Settings, report: Report) -> None:
             control.shutdown()
         psutil.wait_procs([supervisor_process], STOP_SECONDS)
     sweep(chosen, report)
-    forget(chosen)
+    remove_started_with(chosen)
 
 
 def status() -> list[ServiceStatus]:
-    """Ask every service how it is."""
+    """Check the supervisor and every service."""
     chosen = read_settings()
-    obstacle = None if is_running(chosen) else "it does not run, and brings nothing back. Type: make up"
+    obstacle = None if is_running(chosen) else "it does not run, so nothing restarts a service. Type: make up"
     return [
         ServiceStatus("supervisor", obstacle),
         *(ServiceStatus(name, check(chosen)) for name, check in health.CHECKS.items()),
@@ -117,7 +117,7 @@ def status() -> list[ServiceStatus]:
 
 
 def is_running(chosen: Settings) -> bool:
-    """Tell whether the supervisor answers."""
+    """Return whether the supervisor answers."""
     try:
         with supervisor(chosen) as control:
             return bool(control.getPID())
@@ -127,7 +127,7 @@ def is_running(chosen: Settings) -> bool:
 
 @contextmanager
 def supervisor(chosen: Settings) -> Iterator[Any]:
-    """Give the running supervisor's control interface: a proxy with the methods that the server has."""
+    """Open the control interface of the running supervisor: a proxy with the server's methods."""
     transport = SupervisorTransport(serverurl=f"unix://{chosen.state / 'supervisor.sock'}")
     try:
         with closing(transport):
@@ -135,30 +135,30 @@ def supervisor(chosen: Settings) -> Iterator[Any]:
     except (OSError, HTTPException, XmlRpcError) as error:
         log = chosen.state / "logs" / "supervisord.log"
         raise UnfitError(
-            f"the services are being stopped, or never ran ({error})", f"Type: make up (their log: {log})"
+            f"the supervisor of the services does not answer ({error})", f"Type: make up (its log: {log})"
         ) from error
 
 
 def ensure_supervisor(chosen: Settings, report: Report) -> None:
-    """Start the supervisor unless it runs; what an earlier one has left is ended first."""
+    """Start the supervisor unless it runs; first end the orphans of an earlier one."""
     if is_running(chosen):
         check_same(chosen)
         return
     sweep(chosen, report)
-    mariadb.server(chosen)  # a wrong FRESHET_MARIADBD is said here, not in a log
+    mariadb.server(chosen)  # raises here, not in a log, when FRESHET_MARIADBD is wrong
     check_ports(chosen)
-    remember(chosen)
+    write_started_with(chosen)
     start_supervisor(chosen)
 
 
 def start_supervisor(chosen: Settings) -> None:
-    """Start supervisord, which makes itself a daemon and so outlives this command."""
+    """Start supervisord, which becomes a daemon and outlives this command."""
     check_socket_path(chosen.state / "supervisor.sock")
     (chosen.state / "logs").mkdir(exist_ok=True)
     environment = {
         **os.environ,
         MARK: str(chosen.state),
-        "SPT_NOENV": "1",  # setproctitle, which Airflow uses, would write its titles over the mark
+        "SPT_NOENV": "1",  # keep setproctitle, which Airflow uses, from overwriting the mark
         "FRESHET_STATE": str(chosen.state),
         "FRESHET_RUN": sys.executable,
     }
@@ -169,41 +169,41 @@ def start_supervisor(chosen: Settings) -> None:
 
 
 def await_airflow_migration(chosen: Settings, report: Report) -> None:
-    """Wait until Airflow's database is of this version, and remember that it is."""
+    """Wait until Airflow's database fits this version, and record that it does."""
 
     def obstacle() -> str | None:
         (program,) = programs(chosen, "airflow-migration")
         done = (program["statename"], program["exitstatus"]) == ("EXITED", 0)
         if program["statename"] in NOT_RUNNING and not done:
             raise UnfitError(
-                "Airflow's database was not migrated", f"Read {program['stdout_logfile']}, then type: make up"
+                "the migration of Airflow's database failed", f"Read {program['stdout_logfile']}, then type: make up"
             )
         return None if done else "migrating"
 
-    wait_until(obstacle, what="Airflow's own database", seconds=START_SECONDS, report=report)
+    wait_until(obstacle, what="the migration of Airflow's database", seconds=START_SECONDS, report=report)
     migrated_stamp(chosen).touch()
 
 
 def migrated_stamp(chosen: Settings) -> Path:
-    """The file whose presence says that Airflow's database fits this version of Airflow."""
+    """The file that exists when Airflow's database fits this version of Airflow."""
     return chosen.state / "airflow" / f"migrated-{version('apache-airflow')}"
 
 
 def start_programs(chosen: Settings, *groups: str) -> None:
-    """Start the programs of these groups that do not run: not yet, or not any more since they failed too often."""
+    """Start the programs of these groups that do not run, also those that supervisord gave up."""
     with supervisor(chosen) as control:
         for group in groups:
             control.startProcessGroup(group, RETURN_AT_ONCE)
 
 
 def programs(chosen: Settings, group: str) -> list[dict[str, Any]]:
-    """Return what the supervisor says of each program of a group."""
+    """Return the supervisor's information about each program of a group."""
     with supervisor(chosen) as control:
         return [program for program in control.getAllProcessInfo() if program["group"] == group]
 
 
 def await_health(name: str, chosen: Settings, report: Report) -> None:
-    """Wait until a service is able to work, and say how long it took."""
+    """Wait until a service is healthy, and report how long that took."""
 
     def obstacle() -> str | None:
         given_up = [program for program in programs(chosen, name) if program["statename"] == "FATAL"]
@@ -216,7 +216,13 @@ def await_health(name: str, chosen: Settings, report: Report) -> None:
 
 
 def sweep(chosen: Settings, report: Report, spare: tuple[str, ...] = ()) -> None:
-    """End what `up` once started and nobody watches any more: politely, then for good."""
+    """End the stack's processes that nobody watches any more: SIGTERM first, then SIGKILL.
+
+    Args:
+        chosen: the stack's settings.
+        report: gets a line when there is something to end.
+        spare: leave processes alone whose command line has one of these words.
+    """
     found = [
         each
         for each in started()
@@ -224,7 +230,7 @@ def sweep(chosen: Settings, report: Report, spare: tuple[str, ...] = ()) -> None
     ]
     if not found:
         return
-    report(f"  ending {len(found)} processes that were left: {', '.join(sorted({each.name for each in found}))}")
+    report(f"  ending {len(found)} orphaned processes: {', '.join(sorted({each.name for each in found}))}")
     left = [each.process for each in found]
     for end in (psutil.Process.terminate, psutil.Process.kill):
         for process in left:
@@ -234,12 +240,12 @@ def sweep(chosen: Settings, report: Report, spare: tuple[str, ...] = ()) -> None
 
 
 def marked(chosen: Settings) -> list[psutil.Process]:
-    """Find the processes that carry this stack's mark in their environment."""
+    """Find the processes of one stack."""
     return [each.process for each in started() if each.state == chosen.state]
 
 
 def started() -> Iterator[Started]:
-    """Find the processes of every stack; what is to be known of one is read at once, for it may end any moment."""
+    """Find the processes of all stacks, by the mark in their environment; read all of each at once, before it ends."""
     for process in psutil.process_iter():
         with suppress(psutil.AccessDenied, psutil.NoSuchProcess):
             if mark := process.environ().get(MARK):

@@ -1,4 +1,4 @@
-"""What the running system was started with, so that `make status` and the others need not be told it again."""
+"""The settings with which the running system was started: other commands read them from a file in the state folder."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 NAMES = (*PORTS, "mariadbd", "database")
 
 
-def remember(chosen: Settings) -> None:
-    """Keep what every command on the running system must know."""
+def write_started_with(chosen: Settings) -> None:
+    """Write the settings that every command on the running system needs."""
     (chosen.state / STARTED_WITH).write_text("".join(f"{line}\n" for line in _lines(chosen)))
 
 
-def forget(chosen: Settings) -> None:
-    """The system has ended: the next start is free to choose."""
+def remove_started_with(chosen: Settings) -> None:
+    """Remove the file when the system has stopped: the next start may have other settings."""
     (chosen.state / STARTED_WITH).unlink(missing_ok=True)
 
 
 def check_same(chosen: Settings) -> None:
-    """Raise UnfitError when the running system is asked to be another one."""
+    """Raise UnfitError when these settings differ from those of the running system."""
     file = chosen.state / STARTED_WITH
     runs_with = file.read_text().splitlines() if file.exists() else []
-    asked = [line for line in _lines(chosen) if runs_with and line not in runs_with]
-    if asked:
+    others = [line for line in _lines(chosen) if runs_with and line not in runs_with]
+    if others:
         raise UnfitError(
-            f"the system runs, and not with {', '.join(asked)}", "Type: make down, then this command again"
+            f"the system already runs, but not with {', '.join(others)}", "Type: make down, then this command again"
         )
 
 

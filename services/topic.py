@@ -1,4 +1,4 @@
-"""Read a topic as any consumer would, for a person to look at."""
+"""Follow a topic, for a person to look at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def follow(bootstrap: str, topic: str) -> Iterator[str]:
-    """Yield each event of a topic from now on, in the form it has there."""
+    """Yield the value of each message of a topic from now on, as text."""
     with closing(
         KafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="latest", group_id=None)
     ) as consumer:

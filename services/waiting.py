@@ -1,4 +1,4 @@
-"""Wait for a condition, never for a time."""
+"""Wait for a condition instead of sleeping."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def wait_until(  # noqa: PLR0913  # all by name
     what: str,
     seconds: float,
     pause: float = PAUSE_SECONDS,
-    remedy: str = "See which service is not well: make status",
+    remedy: str = "See which service is not healthy: make status",
     report: Callable[[str], None] = lambda _line: None,
 ) -> float:
-    """Wait until `met` returns None, and return how long that took.
+    """Wait until `met` returns None, and return the seconds that took.
 
     Args:
-        met: returns None when the condition holds, else what stands in its way.
-        what: the condition in words, for reports and the error.
-        seconds: how long to wait at most.
-        pause: how long to rest between two looks.
-        remedy: what to do when the time is up.
+        met: returns None when the condition holds, else the obstacle.
+        what: the condition in words, for the reports and the error.
+        seconds: the longest wait.
+        pause: seconds between two checks.
+        remedy: the next step of the error.
         report: gets a line every few seconds.
 
     Raises:
-        NotInTimeError: the time is up.
+        NotInTimeError: the condition did not come true in time.
     """
     started = time.monotonic()
     next_report = started + HEARTBEAT_SECONDS

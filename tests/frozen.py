@@ -1,4 +1,4 @@
-"""A service that hangs: it is there, and answers nobody."""
+"""A service that hangs: its process is there, but does not answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def frozen(running: Settings, service: str, seconds: float) -> Iterator[None]:
-    """Freeze a service in the block, and for no longer than so many seconds: whoever waits for it then is seen."""
+    """Freeze a service during the block, for `seconds` at most: a client that waits without a limit ends after that."""
     with stack.supervisor(running) as control:
         process = psutil.Process(control.getProcessInfo(service)["pid"])
     thaw = Timer(seconds, process.resume)

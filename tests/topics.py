@@ -1,4 +1,4 @@
-"""What is in a topic, read whole."""
+"""Read whole topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Position = tuple[int, int]
 
 
 def read_messages(bootstrap: str, topic: str) -> list[ConsumerRecord]:
-    """Return all messages of a topic with whatever is beside them."""
+    """Return all messages of a topic, with their keys and headers."""
     with closing(KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)) as consumer:
         parts = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
         consumer.assign(parts)
@@ -27,12 +27,12 @@ def read_messages(bootstrap: str, topic: str) -> list[ConsumerRecord]:
 
 
 def read_topic(bootstrap: str, topic: str) -> dict[Position, bytes]:
-    """Return what was said in all messages of a topic by their position."""
+    """Return the values of all messages of a topic, by their position."""
     return {(record.partition, record.offset): record.value for record in read_messages(bootstrap, topic)}
 
 
 def read_enriched(bootstrap: str, topic: str, source: int) -> tuple[dict[Position, bytes], int]:
-    """Read an enriched topic as a consumer that drops repeats: messages by their event's position, and the repeats."""
+    """Read an enriched topic as a consumer that drops repeats: values by their event's position, and all repeats."""
     seen: dict[Position, bytes] = {}
     repeats = 0
     for record in read_messages(bootstrap, topic):

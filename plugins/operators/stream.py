@@ -46,7 +46,7 @@ class GenerateOperator(PipelineOperator):
 
     def work(self, context: Context) -> None:
         """Produce until the stream's end and log what the producer says."""
-        self._producer = subprocess.Popen(
+        with subprocess.Popen(
             self.command(),
             cwd=ROOT,
             env={name: value for name, value in os.environ.items() if name not in secret_variables()},
@@ -54,10 +54,10 @@ class GenerateOperator(PipelineOperator):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             preexec_fn=_end_with_parent,  # noqa: PLW1509  # it does one system call
-        )
-        for line in self._producer.stdout or ():
-            self.log.info("%s", line.rstrip())
-        if self._producer.wait() != 0:
+        ) as self._producer:
+            for line in self._producer.stdout or ():
+                self.log.info("%s", line.rstrip())
+        if self._producer.returncode != 0:
             raise GaveUpError(
                 f"the generator ended with exit code {self._producer.returncode}", "Its last line, above, says why."
             )

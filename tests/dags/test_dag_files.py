@@ -1,4 +1,4 @@
-"""Dag files are thin, and importing them costs little."""
+"""Dag files are thin, and importing them is cheap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOGIC = (ast.For, ast.While, ast.If, ast.Try, ast.ClassDef, ast.Lambda, ast.List
 
 
 def test_every_dag_of_the_system_is_there() -> None:
-    """One file each."""
+    """Each has one file."""
     assert {file.stem for file in FILES} == {
         "check_quality",
         "demo",
@@ -29,8 +29,8 @@ def test_every_dag_of_the_system_is_there() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_dag_file_has_no_logic_and_says_what_it_is_for(file: object) -> None:
-    """Only what runs, with what, after what; its docstring is its page in Airflow."""
+def test_a_dag_file_has_a_docstring_and_no_logic(file: object) -> None:
+    """It lists tasks, their parameters and their order; Airflow shows the docstring."""
     tree = ast.parse(file.read_text())  # type: ignore[attr-defined]
     assert ast.get_docstring(tree)
     assert "doc_md=__doc__" in file.read_text()  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ def test_a_dag_file_has_no_logic_and_says_what_it_is_for(file: object) -> None:
 
 
 def test_importing_all_dag_files_loads_nothing_heavy() -> None:
-    """Airflow reads them again and again."""
+    """Airflow imports them repeatedly."""
     names = ", ".join(f"dags.{file.stem}" for file in FILES)
     program = f"import sys, {names}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

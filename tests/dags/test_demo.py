@@ -1,4 +1,4 @@
-"""The story as an operator tells it, through Airflow's API, on real services; and what it left in the warehouse."""
+"""The demo through Airflow's API on real services, and the rows that it leaves in the warehouse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from foundation.connections import connect, login
-from services.demo import missing_dag, tell
+from services.demo import missing_dag, run_dag
 from services.waiting import wait_until
 from spark_apps.running.lease import is_running
 from tests.topics import read_topic
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from services.airflow_api import AirflowApi, Run
 
 pytestmark = pytest.mark.integration
-STORY = {"products": 2000, "rate": 400, "duration": 10}
+PARAMS = {"products": 2000, "rate": 400, "duration": 10}
 RUN_SECONDS = 300.0
 
 
@@ -38,13 +38,13 @@ def rows(running: Settings, query: str) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture(scope="module")
-def told(running: Settings, airflow: AirflowApi) -> Settings:
-    """The demo has run, its stream of sales has ended, and all of it is in the warehouse."""
+def shown(running: Settings, airflow: AirflowApi) -> Settings:
+    """The demo has run, its generator has ended, and all of its events are in the warehouse."""
     wait_until(lambda: missing_dag(airflow), what="the Dags", seconds=RUN_SECONDS)
     assert airflow.import_errors() == []
-    told_lines: list[str] = []
-    tell(airflow, running, told_lines.append, dict(STORY))
-    assert "  check_quality is done" in told_lines
+    lines: list[str] = []
+    run_dag(airflow, running, lines.append, dict(PARAMS))
+    assert "  check_quality is done" in lines
     (generator,) = airflow.runs("deploy_generator", "running") or airflow.runs("deploy_generator", "success")
     assert finished(airflow, "deploy_generator", generator).state == "success"
     sent = len(read_topic(running.kafka_bootstrap, "sales"))
@@ -53,69 +53,69 @@ def told(running: Settings, airflow: AirflowApi) -> Settings:
         landed = rows(running, "SELECT COUNT(*) FROM sales_enriched")[0][0]
         return None if landed == sent else f"{landed} of {sent} events have landed"
 
-    wait_until(missing, what="the stream's end", seconds=RUN_SECONDS)
+    wait_until(missing, what="all events to land", seconds=RUN_SECONDS)
     return running
 
 
-def test_every_event_is_enriched_as_a_lookup_by_hand_says(told: Settings) -> None:
-    """Each event of the topic, with its product's row, at its own position: none lost, none twice."""
+def test_every_event_is_enriched_as_a_plain_lookup_says(shown: Settings) -> None:
+    """Each event of the topic has one row, with its product's values, at its own position."""
     products = {
         product_id: (product_key, name, price)
         for product_id, product_key, name, price in rows(
-            told, "SELECT product_id, product_key, name, price_cents FROM product"
+            shown, "SELECT product_id, product_key, name, price_cents FROM product"
         )
     }
     expected = set()
-    for (partition, offset), value in read_topic(told.kafka_bootstrap, "sales").items():
+    for (partition, offset), value in read_topic(shown.kafka_bootstrap, "sales").items():
         event = json.loads(value)
         key, name, price = products[event["product_id"]]
         total = event["quantity"] * price
         expected.add((partition, offset, event["event_id"], key, name, event["quantity"], total))
     found = rows(
-        told,
+        shown,
         """SELECT kafka_partition, kafka_offset, e.event_id, product_key, name, e.quantity, CAST(total * 100 AS INT)
         FROM sales_enriched AS e JOIN sales USING (event_id, product_key)""",
     )
-    assert len(found) == len(expected) > STORY["rate"]
+    assert len(found) == len(expected) > PARAMS["rate"]
     assert {tuple(map(str, row)) for row in found} == {tuple(map(str, row)) for row in expected}
 
 
-def test_the_enriched_topic_carries_the_same_rows(told: Settings) -> None:
-    """A consumer sees every enriched event, with warehouse key and price."""
+def test_the_enriched_topic_carries_the_same_rows(shown: Settings) -> None:
+    """A consumer gets every enriched event, with the warehouse's key and price."""
     seen = {
         json.loads(value)["event_id"]: json.loads(value)
-        for value in read_topic(told.kafka_bootstrap, "sales.enriched").values()
+        for value in read_topic(shown.kafka_bootstrap, "sales.enriched").values()
     }
-    wanted = rows(told, "SELECT event_id, product_key, price_cents FROM sales_enriched")
+    wanted = rows(shown, "SELECT event_id, product_key, price_cents FROM sales_enriched")
     assert len(seen) == len(wanted)
     assert [(seen[str(i)]["product_key"], seen[str(i)]["price_cents"]) for i, _, _ in wanted] == [
         row[1:] for row in wanted
     ]
 
 
-def test_the_master_data_is_published_in_the_order_of_the_estimate(told: Settings) -> None:
+def test_the_master_data_is_published_in_the_order_of_the_estimate(shown: Settings) -> None:
     """The most frequent product comes first."""
     from semistream.relation import PageFile
 
     from spark_apps.master.snapshots import current
 
-    snapshot = current(told.folders.snapshots("sales"))
+    snapshot = current(shown.folders.snapshots("sales"))
     assert snapshot
     relation = PageFile(snapshot.path)
     pages = (relation.read_page(page).rows["product_id"].to_pylist() for page in range(relation.pages))
     published = [key for page in pages for key in page]
-    ranked = rows(told, "SELECT product_id FROM product_frequency ORDER BY access_frequency DESC, product_id")
-    assert len(published) == STORY["products"]
+    ranked = rows(shown, "SELECT product_id FROM product_frequency ORDER BY access_frequency DESC, product_id")
+    assert len(published) == PARAMS["products"]
     assert published[: len(ranked)] == [row[0] for row in ranked]
 
 
-def test_a_refused_refresh_fails_with_the_reason_and_leaves_the_published_version_in_use(
-    told: Settings, airflow: AirflowApi
+def test_a_refresh_whose_check_fails_says_why_and_keeps_the_published_version(
+    shown: Settings, airflow: AirflowApi
 ) -> None:
-    """Here more rows are asked for than there are; an empty table is refused by the same rule."""
+    """Here it requires more rows than there are; the same rule refuses an empty table."""
     from spark_apps.master.snapshots import current
 
-    folder = told.folders.snapshots("sales")
+    folder = shown.folders.snapshots("sales")
     before = current(folder)
     refused = finished(airflow, "refresh_master_order", airflow.trigger("refresh_master_order", {"least_share": 1.5}))
     assert refused.failed_tasks() == ["check"]
@@ -127,22 +127,22 @@ def test_a_refused_refresh_fails_with_the_reason_and_leaves_the_published_versio
     assert current(folder) == before
 
 
-def test_the_application_stops_when_it_is_asked_to(told: Settings, airflow: AirflowApi) -> None:
-    """The Dag stop_enrich_stream ends the long-lived one with success, within one batch."""
+def test_the_application_stops_when_it_is_asked_to(shown: Settings, airflow: AirflowApi) -> None:
+    """The Dag stop_enrich_stream ends the run of enrich_stream with success, within one batch."""
     (stream,) = airflow.runs("enrich_stream", "running")
-    assert is_running(login("loader", told), "sales")
+    assert is_running(login("loader", shown), "sales")
     stopped = finished(airflow, "stop_enrich_stream", airflow.trigger("stop_enrich_stream"))
     assert stopped.state == "success"
-    assert not is_running(login("loader", told), "sales")
+    assert not is_running(login("loader", shown), "sales")
     ended = finished(airflow, "enrich_stream", stream)
     assert ended.state == "success"
     assert "stopped as asked" in airflow.log(ended, "enrich")
 
 
-def test_the_password_of_the_warehouse_is_in_no_task_log(told: Settings, airflow: AirflowApi) -> None:
-    """Nor in what Airflow shows of a task."""
-    secret = told.loader_password.get_secret_value()
-    files = list((told.state / "airflow" / "logs").rglob("*.log"))
+def test_the_password_of_the_warehouse_is_in_no_task_log(shown: Settings, airflow: AirflowApi) -> None:
+    """Nor in what Airflow shows about a task."""
+    secret = shown.loader_password.get_secret_value()
+    files = list((shown.state / "airflow" / "logs").rglob("*.log"))
     assert files
     assert not [file for file in files if secret in file.read_text(errors="replace")]
     (stream,) = airflow.runs("enrich_stream", "success")
@@ -150,6 +150,6 @@ def test_the_password_of_the_warehouse_is_in_no_task_log(told: Settings, airflow
 
 
 @pytest.mark.parametrize("path", ["/api/v2/dags", "/api/v2/connections", "/api/v2/dags/demo/dagRuns"])
-def test_nobody_is_let_in_without_a_login(told: Settings, path: str) -> None:
-    """Airflow asks who you are."""
-    assert httpx.get(told.airflow_api + path).status_code == 401
+def test_a_request_without_a_login_is_refused(shown: Settings, path: str) -> None:
+    """Status 401, on every path."""
+    assert httpx.get(shown.airflow_api + path).status_code == 401

@@ -1,4 +1,4 @@
-"""A Kafka broker of its own, which a test may end and start again."""
+"""A Kafka broker that a test may kill, freeze and start again."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ START_SECONDS = 60
 
 
 class Broker:
-    """One KRaft node on 127.0.0.1 with its data in a folder of its own."""
+    """One KRaft node on 127.0.0.1 with its own data folder."""
 
     def __init__(self, folder: Path) -> None:
         jars = Path(os.environ.get("FRESHET_JARS", REPOSITORY / ".freshet" / "jars")) / "kafka"
@@ -68,18 +68,18 @@ class Broker:
         return None
 
     def kill(self) -> None:
-        """End the broker as a crash would."""
+        """Kill the broker, as in a crash."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def freeze(self) -> None:
-        """Let the broker hang: its connections stay, and nothing answers."""
+        """Suspend the broker: its connections stay open, but it does not answer."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen broker go on."""
+        """Let a frozen broker continue."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -87,12 +87,12 @@ class Broker:
             self._process.send_signal(number)
 
     def lose_tail(self, topic: str, partition: int, share: float) -> None:
-        """Cut the end off a dead broker's log, as a power failure does to what the disk had not got."""
+        """Cut the end off a dead broker's log, as a power failure does before the disk has it."""
         log = self._data / f"{topic}-{partition}" / "00000000000000000000.log"
         os.truncate(log, int(log.stat().st_size * (1 - share)))
 
     def new_topic(self, partitions: int = 2) -> str:
-        """Create an empty topic with a name of its own."""
+        """Create an empty topic with a new name."""
         topic = f"sales-{uuid.uuid4().hex[:8]}"
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         try:
@@ -102,19 +102,19 @@ class Broker:
         return topic
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic, and wait until no client is told of it any more."""
+        """Delete a topic, and wait until no client sees it."""
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         try:
             admin.delete_topics([topic])
-            told = "clients are told of it"
+            visible = "clients still see it"
             wait_until(
-                lambda: told if topic in admin.list_topics() else None, what=f"{topic} to go", seconds=START_SECONDS
+                lambda: visible if topic in admin.list_topics() else None, what=f"{topic} to go", seconds=START_SECONDS
             )
         finally:
             admin.close()
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """Return the number of partitions of a topic."""
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         try:
             return len(admin.describe_topics([topic])[0]["partitions"])
@@ -122,7 +122,7 @@ class Broker:
             admin.close()
 
     def read(self, topic: str) -> list[tuple[int, bytes, bytes]]:
-        """Everything the topic holds: partition, key and value of each message."""
+        """Read the whole topic: partition, key and value of each message."""
         consumer = KafkaConsumer(bootstrap_servers=self.bootstrap, enable_auto_commit=False)
         try:
             partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()]

@@ -1,4 +1,4 @@
-"""The private Kafka broker of these tests: private, because they end and restart it."""
+"""The Kafka broker of these tests; they kill and restart it, so they do not share the stack's."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""When events happen: the on/off sources against a naive version, the mean rate, silences, self-similarity."""
+"""The times of events: the on/off sources against a naive version, the mean rate, silences, self-similarity."""
 
 import heapq
 import math
@@ -15,7 +15,7 @@ Estimate = Callable[[np.ndarray, int, int], float]
 
 
 def naive_levels(sources: int, burstiness: float, steps: int, seed: int) -> np.ndarray:
-    """Figure 9 with a real priority queue, and the total bandwidth integrated toggle by toggle."""
+    """Figure 9 with a real priority queue; the total bandwidth is integrated toggle by toggle."""
     rng = np.random.default_rng(seed)
     duty = 1 / burstiness
     stretch = {True: 2 * duty, False: 2 * (1 - duty)}
@@ -40,8 +40,8 @@ def naive_levels(sources: int, burstiness: float, steps: int, seed: int) -> np.n
 
 
 @pytest.mark.parametrize("burstiness", [1.25, 2, 10])
-def test_levels_are_those_of_the_papers_queue(burstiness: float) -> None:
-    """The kernel toggles the same sources at the same times as a heap does, across chunks."""
+def test_levels_are_those_of_a_priority_queue(burstiness: float) -> None:
+    """The kernel toggles the same sources at the same times as a heap, also across chunks."""
     bursts = Bursts(6, burstiness, np.random.default_rng(9))
     levels = np.concatenate([bursts.levels(300), bursts.levels(1), bursts.levels(699)])
     np.testing.assert_allclose(levels, naive_levels(6, burstiness, 1000, 9), atol=1e-9)
@@ -49,7 +49,7 @@ def test_levels_are_those_of_the_papers_queue(burstiness: float) -> None:
 
 @pytest.mark.parametrize("burstiness", [1, 2, 8])
 def test_level_has_mean_one_and_peak_burstiness(burstiness: float) -> None:
-    """Burstiness is peak rate over mean rate, and leaves the mean alone."""
+    """Burstiness is peak rate over mean rate; it does not change the mean."""
     levels = Bursts(8, burstiness, np.random.default_rng(1)).levels(400_000)
     assert levels.mean() == pytest.approx(1, abs=0.05)
     assert levels.max() == pytest.approx(burstiness, rel=0.1)
@@ -72,7 +72,7 @@ def counts(steps: int, **options: float) -> np.ndarray:
 @pytest.mark.parametrize("estimate", [by_aggregated_variance, by_rescaled_range])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_stream_is_self_similar_where_poisson_is_not(estimate: Estimate, seed: int) -> None:
-    """An hour at 2000 events a second: Hurst's parameter from 0.1 to 10 seconds, bursty and at constant rate."""
+    """Hurst's parameter from 0.1 to 10 seconds in an hour at 2000 events a second, bursty and at constant rate."""
     scales = (10, 1000)
     bursty = estimate(counts(360_000, rate=2000, sources=12, seed=seed), *scales)
     poisson = estimate(counts(360_000, rate=2000, burstiness=1, seed=seed), *scales)
@@ -83,7 +83,7 @@ def test_stream_is_self_similar_where_poisson_is_not(estimate: Estimate, seed: i
 @pytest.mark.parametrize("estimate", [by_aggregated_variance, by_rescaled_range])
 @pytest.mark.parametrize("hurst", [0.5, 0.7, 0.9])
 def test_estimators_find_a_known_parameter(estimate: Estimate, hurst: float) -> None:
-    """Fractional Gaussian noise, made exactly (Davies and Harte), has the parameter it was made with."""
+    """Fractional Gaussian noise, made exactly (Davies and Harte), has a given parameter."""
     size = 2**17
     k = np.arange(size + 1.0)
     covariance = (np.abs(k + 1) ** (2 * hurst) - 2 * k ** (2 * hurst) + np.abs(k - 1) ** (2 * hurst)) / 2
@@ -102,14 +102,14 @@ def test_counts_of_a_constant_rate_are_poisson() -> None:
 
 
 def test_silent_stretches_have_no_event() -> None:
-    """Three seconds of stream, two of silence, again and again."""
+    """Three seconds of stream alternate with two of silence."""
     x = counts(50_000, rate=1000, burstiness=1, active=3, silent=2, seed=1).reshape(-1, 500)
     assert x[:, 300:].sum() == 0
     assert x[:, :300].mean() == pytest.approx(10, rel=0.01)
 
 
 def test_times_ascend_within_the_chunk_they_belong_to() -> None:
-    """Times are spread over their step, in order, and a chunk holds what its steps counted."""
+    """Times ascend, are spread over their step, and have the step's count."""
     stream = StreamSettings(keys=1, rate=20_000, seed=8)
     micros = round(chunk_seconds(stream) * 1e6)
     steps = round(chunk_seconds(stream) / STEP_SECONDS)

@@ -1,4 +1,4 @@
-"""What events look like: JSON text, identifiers, Arrow columns, malformed ones."""
+"""The form of events: JSON text, identifiers, Arrow columns, malformed events."""
 
 import json
 import uuid
@@ -43,7 +43,7 @@ def one_event(number: int, product: int, quantity: int, store: int, sold_at: int
 def test_text_is_the_json_of_the_event(
     number: int, product: int, quantity: int, store: int, sold_at: int, tag: int
 ) -> None:
-    """Byte for byte what json.dumps gives; the id is a UUID 7 of the time; the time is ISO 8601 with milliseconds."""
+    """The bytes are those of json.dumps; the id is a UUID 7 of the time; the time is ISO 8601 with milliseconds."""
     (line,) = lines_of(one_event(number, product, quantity, store, sold_at, tag))
     event = json.loads(line)
     moment = (EPOCH + timedelta(milliseconds=sold_at)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -63,8 +63,25 @@ def test_text_is_the_json_of_the_event(
     assert len(line) < LONGEST_EVENT
 
 
+def test_a_batch_may_cross_days_in_any_order() -> None:
+    """Leap days, the turn of a year, and a year that is divisible by 100 but has no leap day."""
+    moments = ["2100-03-01", "2000-02-29", "2099-12-31T23:59:59.999", "1970-01-01", "2100-02-28", "2024-02-29"]
+    sold_at = np.array(moments, "datetime64[ms]").astype(np.int64)
+    lines = lines_of(make_events(recipe(StreamSettings(keys=10)), np.arange(len(sold_at)), sold_at, tag=0))
+    assert [datetime.fromisoformat(json.loads(line)["sold_at"]).replace(tzinfo=None) for line in lines] == [
+        datetime.fromisoformat(moment) for moment in moments
+    ]
+
+
+def test_a_batch_of_no_events_is_no_text() -> None:
+    """No newline either."""
+    nothing = np.zeros(0, np.int64)
+    text, ends = make_events(recipe(StreamSettings(keys=10)), nothing, nothing, tag=0).json_lines()
+    assert (text, len(ends)) == (b"", 0)
+
+
 def test_identifiers_are_unique_and_ordered_like_the_events() -> None:
-    """Sorted as text, the ids of a stream keep its order, within a millisecond too."""
+    """Sorted as text, the ids keep the stream's order, also within a millisecond."""
     count = 100_000
     sold_at = 1_800_000_000_000 + np.arange(count) // 1000
     lines = lines_of(make_events(recipe(StreamSettings(keys=10)), np.arange(count), sold_at, tag=2**32 - 1))
@@ -74,7 +91,7 @@ def test_identifiers_are_unique_and_ordered_like_the_events() -> None:
 
 
 def test_runs_with_another_tag_share_no_identifier() -> None:
-    """Two streams of the same moments and numbers are told apart by the run's tag."""
+    """The run's tag makes the ids of the same times and numbers different."""
     ids = [
         {
             line[:60]
@@ -86,7 +103,7 @@ def test_runs_with_another_tag_share_no_identifier() -> None:
 
 
 def test_arrow_columns_hold_what_the_text_says() -> None:
-    """The Parquet sink and the JSON sinks write the same events."""
+    """Row by row, Arrow and JSON have the same values."""
     sold_at = 1_800_000_000_000 + np.arange(1000) * 7
     events = make_events(recipe(StreamSettings(keys=1000)), np.arange(1000), sold_at, tag=5)
     batch = events.arrow()
@@ -99,7 +116,7 @@ def test_arrow_columns_hold_what_the_text_says() -> None:
 
 
 def read_strictly(line: bytes) -> None:
-    """What a careful consumer does: raises for anything that is not an event."""
+    """Read a line as a strict consumer: raise for anything that is not an event."""
     event = json.loads(line.decode("utf-8"))
     assert list(event) == SCHEMA.names
     uuid.UUID(event["event_id"])
@@ -108,7 +125,7 @@ def read_strictly(line: bytes) -> None:
 
 
 def test_every_kind_of_malformed_event_is_unreadable() -> None:
-    """Of the asked share, every kind occurs, no good event is refused and no malformed one accepted."""
+    """The share is the requested one, every kind occurs, and a strict consumer refuses exactly these events."""
     events = make_events(
         recipe(StreamSettings(keys=1000, malformed=0.1, seed=3)), np.arange(20_000), np.full(20_000, 10**12), tag=0
     )
@@ -126,20 +143,20 @@ def test_every_kind_of_malformed_event_is_unreadable() -> None:
     np.testing.assert_array_equal(refused, events.faults > 0)
 
 
-def test_malformed_kinds_are_what_their_names_say() -> None:
-    """One example of each kind, next to the good event it was."""
+def test_malformed_kinds_have_the_fault_of_their_name() -> None:
+    """One example of each kind, beside the valid event."""
     size = MALFORMED_KINDS + 1
     event = one_event(number=77, product=42, quantity=3, store=9, sold_at=1_800_000_000_000, tag=1)
-    good, *bad = [lines_of(replace(event, faults=np.array([fault], np.uint8)))[0] for fault in range(size)]
-    spoilt = dict(zip(MALFORMED, bad, strict=True))
-    assert good.startswith(spoilt["truncated"])
-    assert 0 < len(spoilt["truncated"]) < len(good)
-    assert spoilt["not_json"].startswith(b"this is not JSON")
-    assert "product_id" not in json.loads(spoilt["missing_key"])
-    assert json.loads(spoilt["null_key"])["product_id"] is None
-    assert json.loads(spoilt["text_key"])["product_id"] == "unknown"
-    assert json.loads(spoilt["text_quantity"])["quantity"] == "unknown"
-    assert json.loads(spoilt["impossible_time"])["sold_at"].startswith("2027-13-")
+    valid, *malformed = [lines_of(replace(event, faults=np.array([fault], np.uint8)))[0] for fault in range(size)]
+    example = dict(zip(MALFORMED, malformed, strict=True))
+    assert valid.startswith(example["truncated"])
+    assert 0 < len(example["truncated"]) < len(valid)
+    assert example["not_json"].startswith(b"this is not JSON")
+    assert "product_id" not in json.loads(example["missing_key"])
+    assert json.loads(example["null_key"])["product_id"] is None
+    assert json.loads(example["text_key"])["product_id"] == "unknown"
+    assert json.loads(example["text_quantity"])["quantity"] == "unknown"
+    assert json.loads(example["impossible_time"])["sold_at"].startswith("2027-13-")
     with pytest.raises(UnicodeDecodeError):
-        spoilt["not_utf8"].decode()
-    assert spoilt["empty"] == b""
+        example["not_utf8"].decode()
+    assert example["empty"] == b""

@@ -1,4 +1,4 @@
-"""What the generator promises about Kafka, against a real broker."""
+"""The Kafka sink against a real broker: exact counts, outages, stops."""
 
 import json
 import re
@@ -30,14 +30,14 @@ OUTAGE_SECONDS = 5
 
 
 def generator(broker: Broker, topic: str, processes: int, *options: str) -> subprocess.Popen[bytes]:
-    """Start the generator as a user does, with a report every tenth of a second."""
+    """Start the generator's command, with a progress line every tenth of a second."""
     where = ["--sink", "kafka", "--bootstrap", broker.bootstrap, "--topic", topic, "--processes", str(processes)]
     command = [sys.executable, "-m", "generator", "run", *where, "--keys", "1000", "--progress", "0.1", *options]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def identifiers(messages: list[tuple[int, bytes, bytes]]) -> list[str]:
-    """The event ids in a topic, repeats included."""
+    """The event ids in a topic, with repeats."""
     return [json.loads(value)["event_id"] for _, _, value in messages]
 
 
@@ -48,7 +48,7 @@ def some_events(count: int) -> Events:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_topic_holds_exactly_the_acknowledged_events(broker: Broker, processes: int) -> None:
-    """Every event is in the topic once, under its product id as key, each key in one partition only."""
+    """Each event is in the topic once, its key is its product id, and each key is in one partition only."""
     topic = broker.new_topic(partitions=3)
     report = run_stream(
         StreamSettings(keys=1000, events=30_001, seed=7),
@@ -65,8 +65,8 @@ def test_topic_holds_exactly_the_acknowledged_events(broker: Broker, processes: 
     assert set.union(*partitions_of_key.values()) == {0, 1, 2}
 
 
-def test_simulated_silences_reach_the_topic_as_nothing(broker: Broker) -> None:
-    """Stretches of simulated time without events are passed over."""
+def test_simulated_silences_send_no_events(broker: Broker) -> None:
+    """Each minute of simulated time has events in its first ten seconds only."""
     topic = broker.new_topic()
     start = datetime(2026, 1, 1, tzinfo=UTC)
     stream = StreamSettings(keys=9, rate=5, duration=300, active=10, silent=50, simulated_from=start)
@@ -77,7 +77,7 @@ def test_simulated_silences_reach_the_topic_as_nothing(broker: Broker) -> None:
 
 
 def test_malformed_events_arrive_as_they_are(broker: Broker) -> None:
-    """The topic holds the asked share of unreadable values, empty ones too, still under a key."""
+    """The topic holds the requested share of unreadable values, also empty ones, with readable keys."""
     topic = broker.new_topic()
     run_stream(
         StreamSettings(keys=1000, events=5_000, malformed=0.5, seed=7),
@@ -90,7 +90,7 @@ def test_malformed_events_arrive_as_they_are(broker: Broker) -> None:
 
 
 class Run:
-    """A run in the background; `flowing` is set when some batches are acknowledged, `late` far behind schedule."""
+    """A run in the background; `flowing` is set after some acknowledgements, `late` when the lag is long."""
 
     def __init__(
         self, broker: Broker, topic: str, stop: Stop | None = None, events: int | None = None, rate: float = 4_000
@@ -116,15 +116,15 @@ class Run:
             self.late.set()
 
     def report(self, seconds: float) -> Report:
-        """What the run reports, within so many seconds."""
+        """Wait for the report for so many seconds at most."""
         try:
             return self._result.result(seconds)
         finally:
             self._pool.shutdown(wait=False)
 
 
-def test_killed_broker_costs_nothing_but_delay(broker: Broker) -> None:
-    """The broker dies in the middle and comes back: every event arrives and is counted once."""
+def test_a_killed_broker_delays_events_and_loses_none(broker: Broker) -> None:
+    """The broker dies and restarts: every event arrives and is counted once."""
     topic = broker.new_topic()
     run = Run(broker, topic, events=24_000)
     assert run.flowing.wait(30)
@@ -140,7 +140,7 @@ def test_killed_broker_costs_nothing_but_delay(broker: Broker) -> None:
 
 
 def test_lag_of_a_slow_stream_grows_while_nothing_is_acknowledged(broker: Broker) -> None:
-    """Far fewer events than may be in flight: progress and report still tell for how long the broker hung."""
+    """Also with far fewer events than may be in flight, progress and report have the length of the outage."""
     stop = Stop()
     run = Run(broker, broker.new_topic(), stop, rate=50)
     try:
@@ -155,8 +155,8 @@ def test_lag_of_a_slow_stream_grows_while_nothing_is_acknowledged(broker: Broker
     assert OUTAGE_SECONDS < report.worst_lag < report.seconds
 
 
-def test_events_whose_sequence_the_broker_forgot_are_sent_again(broker: Broker) -> None:
-    """After a broker lost acknowledged data, kafka-python drops the batch in flight; the sink sends it again."""
+def test_events_whose_sequence_the_broker_lost_are_sent_again(broker: Broker) -> None:
+    """After the broker lost acknowledged data, kafka-python fails the batch in flight; the sink sends it again."""
     topic = broker.new_topic(partitions=1)
     run = Run(broker, topic, events=24_000)
     assert run.flowing.wait(30)
@@ -174,7 +174,7 @@ def test_events_whose_sequence_the_broker_forgot_are_sent_again(broker: Broker) 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_sigterm_reports_exactly_what_the_topic_holds(broker: Broker, processes: int) -> None:
-    """A stopped run flushes, and its exit line is the topic's count."""
+    """A stopped run flushes; its report has the topic's count."""
     topic = broker.new_topic()
     with generator(broker, topic, processes, "--rate", "max") as process:
         assert process.stderr is not None
@@ -188,8 +188,8 @@ def test_sigterm_reports_exactly_what_the_topic_holds(broker: Broker, processes:
     assert int(counted[1]) == int(counted[2]) == len(broker.read(topic)) > 0
 
 
-def test_stop_while_the_broker_is_away_counts_only_the_acknowledged(broker: Broker) -> None:
-    """Asked to stop during an outage, the run ends within seconds and says what is uncertain."""
+def test_a_stop_during_an_outage_counts_acknowledged_events_only(broker: Broker) -> None:
+    """The run ends within seconds and reports how many events are uncertain."""
     topic = broker.new_topic()
     stop = Stop()
     run = Run(broker, topic, stop=stop)
@@ -210,7 +210,7 @@ def test_stop_while_the_broker_is_away_counts_only_the_acknowledged(broker: Brok
 def test_sigterm_in_an_outage_ends_the_run_before_airflow_kills_it(
     broker: Broker, trouble: str, processes: int
 ) -> None:
-    """A broker that hangs, or a topic that is gone, does not hold up the end: the report comes within five seconds."""
+    """With a frozen broker or a deleted topic, the report still comes within five seconds."""
     topic = broker.new_topic()
     with generator(broker, topic, processes, "--rate", "2000", "--burstiness", "1") as process:
         try:
@@ -233,27 +233,27 @@ def test_sigterm_in_an_outage_ends_the_run_before_airflow_kills_it(
     assert b"may or may not have arrived" in output
 
 
-def test_topic_that_stays_away_is_given_up_when_patience_ends(broker: Broker) -> None:
-    """The sink waits for a topic's metadata as long as for a broker, then says what is wrong; none was sent."""
+def test_a_missing_topic_is_an_error_when_patience_ends(broker: Broker) -> None:
+    """The sink waits for the topic's metadata as long as for a broker; it sends no event."""
     tally = Tally()
     sink = KafkaSink(broker.bootstrap, "never-there", tally, Stop(), patience=1.2)
     began = time.monotonic()
-    with pytest.raises(SinkError, match=r"topic: 'never-there' takes no more events"):
+    with pytest.raises(SinkError, match=r"topic: 'never-there' accepts no more events"):
         sink.write(some_events(5))
     assert 1.2 < time.monotonic() - began < 4
     sink.close()
     assert (tally.sent, tally.acknowledged) == (0, 0)
 
 
-def test_broker_that_stays_away_is_given_up_when_patience_ends(broker: Broker) -> None:
-    """Events that nobody acknowledges for so long end the run with an error, and stay uncertain in the count."""
+def test_a_broker_that_does_not_answer_is_an_error_when_patience_ends(broker: Broker) -> None:
+    """The events count as sent and not acknowledged."""
     tally = Tally()
     sink = KafkaSink(broker.bootstrap, broker.new_topic(), tally, Stop(), patience=2)
     try:
         broker.freeze()
         began = time.monotonic()
         sink.write(some_events(5))
-        with pytest.raises(SinkError, match="takes no more events"):
+        with pytest.raises(SinkError, match="accepts no more events"):
             sink.close()
         assert 2 < time.monotonic() - began < 10
     finally:
@@ -261,8 +261,8 @@ def test_broker_that_stays_away_is_given_up_when_patience_ends(broker: Broker) -
     assert (tally.sent, tally.acknowledged) == (5, 0)
 
 
-def test_missing_topic_is_an_error_unless_creation_is_asked_for(broker: Broker) -> None:
-    """Nothing is created by accident; asked for, the topic has its partitions, and a second run accepts it."""
+def test_a_missing_topic_is_created_on_request_only(broker: Broker) -> None:
+    """It gets the requested partitions, and a second run accepts it."""
     stream = StreamSettings(keys=10, events=10)
     with pytest.raises(SinkError, match=r"topic: 'nowhere' does not exist .* --create-topic"):
         run_stream(stream, Target(sink="kafka", bootstrap=broker.bootstrap, topic="nowhere"))
@@ -274,6 +274,6 @@ def test_missing_topic_is_an_error_unless_creation_is_asked_for(broker: Broker) 
 
 
 def test_absent_broker_is_named() -> None:
-    """An address where nobody listens is an error with the address in it."""
-    with pytest.raises(SinkError, match=r"bootstrap: no Kafka broker serves us at 127\.0\.0\.1:9;"):
+    """The error has the address at which nobody listens."""
+    with pytest.raises(SinkError, match=r"bootstrap: no Kafka broker answers at 127\.0\.0\.1:9 "):
         run_stream(StreamSettings(keys=1, events=1), Target(sink="kafka", bootstrap="127.0.0.1:9", topic="sales"))

@@ -1,4 +1,4 @@
-"""The pictures: they exist, are small enough for the README, and the fitted exponent is the stream's."""
+"""The pictures: their files and sizes, and the fitted exponent."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_plot_draws_both_figures(tmp_path: Path) -> None:
 
 
 def test_pictures_go_to_the_current_folder_when_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`plot` alone is a whole command."""
+    """`plot` needs no option."""
     monkeypatch.chdir(tmp_path)
     assert main(["plot"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bursts.png", "skew.png"]
@@ -40,7 +40,7 @@ def test_pictures_go_to_the_current_folder_when_none_is_named(tmp_path: Path, mo
 def test_stream_that_cannot_be_drawn_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], name: str
 ) -> None:
-    """One line names the parameter, and no folder is made."""
+    """One line names the parameter; no folder is created."""
     assert main(["plot", "--folder", str(tmp_path / "pictures"), *options]) == 2
     assert capsys.readouterr().err.startswith(f"error: {name}: must")
     assert not (tmp_path / "pictures").exists()
@@ -48,6 +48,6 @@ def test_stream_that_cannot_be_drawn_is_refused(
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 1.3])
 def test_fitted_exponent_is_the_streams(exponent: float) -> None:
-    """The line in the picture has the slope that the stream was asked for."""
+    """The line in the picture has the exponent of the settings."""
     ranks = draw_ranks(StreamSettings(keys=100_000, exponent=exponent, seed=1), 5_000_000)
     assert fitted_exponent(np.bincount(ranks, minlength=100_001)[1:].astype(float)) == pytest.approx(exponent, abs=0.01)

@@ -1,4 +1,4 @@
-"""What event n holds: Zipf's law, the permutation from rank to key, drift, absent keys."""
+"""The values of event n: Zipf's law, the permutation from rank to key, drift, absent keys."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +36,7 @@ LAWS: dict[Law, Callable[[np.ndarray, float, int], np.ndarray]] = {"integral": i
 
 
 def chi_square_deviation(ranks: np.ndarray, law: Law, exponent: float, keys: int) -> float:
-    """How many standard deviations the chi-square statistic lies above its mean; bins hold 20 expected or more."""
+    """Standard deviations of the chi-square statistic above its mean; each bin expects 20 ranks or more."""
     edges = np.unique(np.geomspace(1, keys + 1, 200).round().astype(np.int64))
     below = np.concatenate([[0.0], np.cumsum(LAWS[law](edges, exponent, keys))]) * len(ranks)
     kept = [0]
@@ -55,14 +55,14 @@ def chi_square_deviation(ranks: np.ndarray, law: Law, exponent: float, keys: int
 @pytest.mark.parametrize("exponent", [0, 0.5, 0.999999, 1, 1.5, 3])
 @pytest.mark.parametrize("keys", [10, 10_000, 10_000_000])
 def test_ranks_follow_the_exact_law(law: Law, exponent: float, keys: int) -> None:
-    """Chi-square over 200 bins of ranks finds nothing, from uniform to beyond 1 and at 1 itself."""
+    """Chi-square over 200 bins of ranks finds no deviation: uniform, at 1, near 1 and above."""
     ranks = draw_ranks(StreamSettings(keys=keys, exponent=exponent, law=law, seed=11), DRAWS)
     assert chi_square_deviation(ranks, law, exponent, keys) < 4
 
 
 @pytest.mark.parametrize("law", ["integral", "discrete"])
 def test_chi_square_notices_a_slightly_wrong_law(law: Law) -> None:
-    """The test above has power: an exponent of 1.01, or the other law, is far outside."""
+    """The test above has power: it rejects an exponent of 1.01, and the other law."""
     other: Law = "discrete" if law == "integral" else "integral"
     ranks = draw_ranks(StreamSettings(keys=10_000, exponent=1.01, law=law, seed=11), DRAWS)
     assert chi_square_deviation(ranks, law, 1.0, 10_000) > 10
@@ -70,7 +70,7 @@ def test_chi_square_notices_a_slightly_wrong_law(law: Law) -> None:
 
 
 def test_single_key_is_always_drawn() -> None:
-    """A key space of one has one answer, by either law."""
+    """A key space of one key, with either law."""
     for law in get_args(Law):
         assert set(draw_ranks(StreamSettings(keys=1, law=law), 1000)) == {1}
 
@@ -82,13 +82,13 @@ def test_single_key_is_always_drawn() -> None:
     interval=st.integers(0, 10**12),
 )
 def test_permutation_is_a_bijection(keys: int, seed: int, interval: int) -> None:
-    """Every key of 1..keys has exactly one rank, whatever the size, the seed and the drift interval."""
+    """Each key of 1..keys has exactly one rank, for any size, seed and drift interval."""
     products = keys_of_ranks(StreamSettings(keys=keys, seed=seed), np.arange(1, keys + 1), interval)
     np.testing.assert_array_equal(np.sort(products), np.arange(1, keys + 1))
 
 
 def test_permutation_of_ten_million_keys_leaves_no_order() -> None:
-    """A bijection at the size of a large catalogue, and rank says nothing about key."""
+    """It is a bijection at the size of a large catalogue, and ranks do not correlate with keys."""
     keys = 10_000_000
     ranks = np.arange(1, keys + 1)
     products = keys_of_ranks(StreamSettings(keys=keys, seed=3), ranks)
@@ -104,7 +104,7 @@ def events_of(stream: StreamSettings, count: int, first: int = 0) -> Events:
 
 
 def test_event_is_a_function_of_seed_and_number() -> None:
-    """Where a batch begins changes nothing, and another seed changes nearly everything."""
+    """The start of a batch changes nothing; another seed changes nearly all products."""
     stream = StreamSettings(keys=1_000_000, seed=5)
     whole, later = events_of(stream, 1000), events_of(stream, 400, first=600)
     np.testing.assert_array_equal(whole.products[600:], later.products)
@@ -115,7 +115,7 @@ def test_event_is_a_function_of_seed_and_number() -> None:
 
 
 def test_quantity_and_store_cover_their_ranges_evenly() -> None:
-    """Quantities are 1..10 and stores 1..100, each as often as the next."""
+    """Quantities are 1..10 and stores 1..100, all with the same frequency."""
     events = events_of(StreamSettings(keys=10), 200_000)
     for column, size in ((events.quantities, MAX_QUANTITY), (events.stores, STORES)):
         counts = np.bincount(column, minlength=size + 1)
@@ -125,7 +125,7 @@ def test_quantity_and_store_cover_their_ranges_evenly() -> None:
 
 
 def test_drift_in_steps_changes_the_permutation_at_each_interval() -> None:
-    """Within an interval popularity stands still; the next has other favourites."""
+    """Within an interval it stays the same; the next interval has another."""
     stream = StreamSettings(keys=500, seed=2, drift="steps", drift_every=10_000)
     ranks = draw_ranks(stream, 30_000)
     products = events_of(stream, 30_000).products
@@ -137,7 +137,7 @@ def test_drift_in_steps_changes_the_permutation_at_each_interval() -> None:
 
 
 def test_gradual_drift_crosses_over_within_the_interval() -> None:
-    """The share of the next interval's permutation grows from nothing to all."""
+    """The share of the next interval's permutation grows from 0 to 1."""
     stream = StreamSettings(keys=100_000, seed=2, drift="gradual", drift_every=100_000)
     ranks = draw_ranks(stream, 100_000)
     products = events_of(stream, 100_000).products
@@ -149,7 +149,7 @@ def test_gradual_drift_crosses_over_within_the_interval() -> None:
 
 
 def test_windows_visit_the_key_space_part_by_part() -> None:
-    """The locality experiment: interval i draws Zipf within the i-th of 25 neighbouring parts of the keys."""
+    """The locality experiment: interval i draws by Zipf's law within the i-th of 25 neighbouring parts of the keys."""
     stream = StreamSettings(keys=100_010, exponent=1, seed=2, drift="windows", drift_every=4_000, windows=25)
     products = events_of(stream, 100_000).products.reshape(25, 4_000)
     for window, part in enumerate(products):
@@ -160,8 +160,8 @@ def test_windows_visit_the_key_space_part_by_part() -> None:
         assert top_share == pytest.approx(math.log(2) / math.log(high - low + 1), rel=0.25)
 
 
-def test_asked_share_of_keys_is_absent() -> None:
-    """Absent products have ids above the master data's, as skewed as the others."""
+def test_the_requested_share_of_keys_is_absent() -> None:
+    """Absent products have ids above those of the master data."""
     events = events_of(StreamSettings(keys=1000, absent=0.05, seed=4), 200_000)
     absent = events.products[events.products > 1000]
     assert len(absent) / 200_000 == pytest.approx(0.05, rel=0.05)

@@ -1,4 +1,4 @@
-"""A suite finds what is wrong with real rows, and names it."""
+"""A check of real rows names the expectations that are not met."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from foundation.connections import connect, login
+from foundation.connections import Login, connect, login
 from foundation.errors import QualityError
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from foundation.settings import Settings
 
-# Great Expectations' imports warn of deprecated parts of its own libraries.
-pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+# Importing Great Expectations warns about deprecated parts of its own libraries.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 INSERT = """INSERT INTO sales_enriched
     (source, kafka_partition, kafka_offset, event_id, product_key, store_id, quantity, price_cents, sold_at)
     VALUES (60000, 0, %s, UUID(), 1, 1, %s, 100, '2026-01-01')"""
@@ -23,7 +23,7 @@ INSERT = """INSERT INTO sales_enriched
 
 @pytest.fixture
 def rows(migrated: Settings) -> Iterator[Settings]:
-    """A good row and one of quantity 0, gone afterwards."""
+    """A good row and one of quantity 0, removed afterwards."""
     with connect(login("loader", migrated)) as connection, connection.cursor() as cursor:
         cursor.executemany(INSERT, [(0, 1), (1, 0)])
     yield migrated
@@ -31,8 +31,9 @@ def rows(migrated: Settings) -> Iterator[Settings]:
         cursor.execute("DELETE FROM sales_enriched WHERE source = 60000")
 
 
-def test_what_is_not_as_expected_is_named_and_the_rest_is_met(rows: Settings) -> None:
-    """Quantity 0 breaks one expectation."""
+@pytest.mark.integration
+def test_only_the_broken_expectation_is_a_failure(rows: Settings) -> None:
+    """Quantity 0 breaks one of them."""
     from quality.check import check_suite
 
     outcome = check_suite("sales_enriched", login("checker", rows))
@@ -42,9 +43,10 @@ def test_what_is_not_as_expected_is_named_and_the_rest_is_met(rows: Settings) ->
     assert len(outcome.lines) > 1
 
 
-def test_an_unknown_suite_is_named_with_those_that_are_there(migrated: Settings) -> None:
-    """So that a typing error is seen at once."""
+def test_an_unknown_suite_is_named_with_those_that_exist() -> None:
+    """No server is asked."""
     from quality.check import check_suite
 
-    with pytest.raises(QualityError, match=r"there is no quality/suites/sale\.json\. Name one of: .*sales_enriched"):
-        check_suite("sale", login("checker", migrated))
+    nowhere = Login("127.0.0.1", 9, "checker", "", "freshet")
+    with pytest.raises(QualityError, match=r"suite must be one of product, sales_enriched, got 'sale'\. .*sale\.json"):
+        check_suite("sale", nowhere)

@@ -1,4 +1,4 @@
-"""What a person types once the services run: each command of the README, as make calls it."""
+"""The README's commands, as make calls them, while the services run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SECONDS = 60.0
 
 
 def make(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """Run make as a person would, also when it is make that runs the tests."""
+    """Run make as a user does, also when make runs the tests."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     options.setdefault("env", own)
     return subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def test_up_when_everything_runs_changes_nothing(running: Settings) -> None:
-    """It looks, says healthy, and is done."""
+    """It checks each service, prints that it is healthy, and keeps the supervisor."""
     before = (running.state / "supervisord.pid").read_text()
     answer = make("up")
     assert answer.returncode == 0, answer.stderr
@@ -40,19 +40,19 @@ def test_up_when_everything_runs_changes_nothing(running: Settings) -> None:
     assert (running.state / "supervisord.pid").read_text() == before
 
 
-def test_what_the_system_was_started_with_need_not_be_said_again(running: Settings) -> None:
-    """Only where its state is, if that is elsewhere."""
+def test_commands_know_the_settings_of_the_running_system(running: Settings) -> None:
+    """Only FRESHET_STATE must be set again; a start with another port is refused."""
     ports = {PREFIX + name.upper() for name in PORTS}
     environment = {name: value for name, value in os.environ.items() if name not in ports}
     assert make("status", env=environment).returncode == 0
     other = {**environment, "FRESHET_AIRFLOW_PORT": str(free_ports(1)[0])}
     answer = make("up", env=other)
-    assert f"the system runs, and not with FRESHET_AIRFLOW_PORT={other['FRESHET_AIRFLOW_PORT']}" in answer.stderr
+    assert f"already runs, but not with FRESHET_AIRFLOW_PORT={other['FRESHET_AIRFLOW_PORT']}" in answer.stderr
     assert (running.state / "started.env").exists()
 
 
-def test_another_spark_and_a_proxy_of_this_machine_do_no_harm(running: Settings) -> None:
-    """They are for other programs."""
+def test_variables_of_another_spark_and_of_a_proxy_are_ignored(running: Settings) -> None:
+    """They are meant for other programs."""
     foreign = {"http_proxy": "http://127.0.0.1:9", "SPARK_HOME": "/nowhere", "PYSPARK_DRIVER_PYTHON": "jupyter"}
     assert make("status", env={**os.environ, **foreign}).returncode == 0
     shown = make("--eval=shown: ; @env", "shown", env={**os.environ, **foreign}).stdout
@@ -63,7 +63,7 @@ def test_another_spark_and_a_proxy_of_this_machine_do_no_harm(running: Settings)
 
 
 def test_sql_is_an_analysts_prompt(migrated: Settings) -> None:
-    """It can read what analysts read, and write nothing."""
+    """It reads what analysts may read, and writes nothing."""
     read = make("sql", input="SELECT COUNT(*) >= 0 AS there FROM sales")
     assert read.stdout.splitlines() == ["there", "1"]
     assert read.stderr == ""
@@ -73,20 +73,20 @@ def test_sql_is_an_analysts_prompt(migrated: Settings) -> None:
 
 
 def test_password_prints_airflows_login(running: Settings) -> None:
-    """The one that Airflow's page asks for."""
+    """User and password, as Airflow's page asks for them."""
     assert make("password").stdout == f"user admin, password {running.airflow_password.get_secret_value()}\n"
 
 
-def test_settings_lists_all_and_shows_no_secret(running: Settings) -> None:
-    """Name, value, what it is."""
+def test_settings_prints_values_but_no_secret(running: Settings) -> None:
+    """Each line has name, value and description."""
     printed = make("settings").stdout
     assert f"FRESHET_KAFKA_PORT                 {running.kafka_port}" in printed
     assert running.owner_password.get_secret_value() not in printed
 
 
 @pytest.mark.usefixtures("topics")
-def test_topic_prints_enriched_events_as_they_come_and_ends_on_ctrl_c(running: Settings, tmp_path: Path) -> None:
-    """A message that is sent while it looks is printed."""
+def test_topic_prints_new_events_until_ctrl_c(running: Settings, tmp_path: Path) -> None:
+    """A message that is sent while it runs is printed."""
     printed = tmp_path / "printed"
     with printed.open("w") as output:
         watcher = subprocess.Popen(["make", "topic"], cwd=ROOT, stdout=output, start_new_session=True)
@@ -103,7 +103,7 @@ def test_topic_prints_enriched_events_as_they_come_and_ends_on_ctrl_c(running: S
     assert "Traceback" not in printed.read_text()
 
 
-def test_topic_ends_quietly_when_its_reader_has_seen_enough(topics: Settings) -> None:
+def test_topic_ends_quietly_when_its_reader_closes_the_pipe(topics: Settings) -> None:
     """As in `make topic | head -1`."""
     producer = KafkaProducer(bootstrap_servers=topics.kafka_bootstrap)
     with subprocess.Popen(
@@ -115,7 +115,7 @@ def test_topic_ends_quietly_when_its_reader_has_seen_enough(topics: Settings) ->
 
         def ended() -> str | None:
             producer.send("sales.enriched", b"{}").get(SECONDS)
-            return "still looking" if watcher.poll() is None else None
+            return "still running" if watcher.poll() is None else None
 
         wait_until(ended, what="its end", seconds=SECONDS)
         assert watcher.stderr.read() == ""
@@ -137,10 +137,10 @@ def test_logs_end_on_ctrl_c() -> None:
 
 
 @pytest.mark.parametrize("command", ["sql", "topic"])
-def test_what_needs_a_service_that_is_down_says_what_to_type(
+def test_a_command_whose_service_is_down_says_what_to_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """One line, not what the client makes of it."""
+    """One line of ours, not the client's error."""
     monkeypatch.setenv("FRESHET_STATE", str(tmp_path))
     ensure_secrets(tmp_path / "secrets.env")
     for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
@@ -153,7 +153,7 @@ def test_what_needs_a_service_that_is_down_says_what_to_type(
     assert all(line.startswith("make: ***") for line in rest)
 
 
-def test_commands_before_anything_was_started_say_what_to_type(tmp_path: Path) -> None:
+def test_commands_before_the_first_start_say_what_to_type(tmp_path: Path) -> None:
     """One line, not a traceback."""
     environment = {"PATH": os.environ["PATH"], "FRESHET_STATE": str(tmp_path / "never")}
     for command in ("status", "password", "logs"):

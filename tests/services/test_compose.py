@@ -1,4 +1,4 @@
-"""docker-compose.yml is the system of one machine: same programs, same versions, and no secret where none is used."""
+"""docker-compose.yml runs the programs and versions of one machine, and gives each container only its own secrets."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ OURS = {name: service for name, service in SERVICES.items() if "build" in servic
 AIRFLOW = {name: service["command"][3:] for name, service in OURS.items() if "services.airflow" in service["command"]}
 ONE_SHOTS = {"airflow-migration", "warehouse-accounts"}
 NOT_SHIPPED = {"tests", "docs", "benchmarks"}
-FINE_AS_THEY_ARE = {  # settings whose default holds in a container too; every other must be set for somebody
+GOOD_DEFAULTS = {  # settings whose default fits a container too; a service must set every other one
     "pipelines",
     "airflow_parallelism",
     "airflow_port",
     "database",
     "metrics_port",
-    "kafka_controller_port",  # of the broker that one machine runs; the container's broker has its own variables
+    "kafka_controller_port",  # of one machine's broker; the container's broker has variables of its own
     "mariadbd",
 }
 
 
 def given(service: str) -> dict[str, str]:
-    """What a container's program finds in its environment, every secret being the name of its variable in `.env`."""
+    """The environment of a container's program; the value of a secret is the name of its variable in `.env`."""
     values: dict[str, object] = SERVICES[service].get("environment", {})
     from_image = dict(re.findall(r"(FRESHET_\w+)=(\S+)", DOCKERFILE)) if service in OURS else {}
     return {**from_image, **{name: REQUIRED.sub(r"\1", str(value)) for name, value in values.items()}}
 
 
 def secrets_of(service: str) -> set[str]:
-    """The secrets that a container is given, by the setting's name."""
+    """The secrets that a container gets, by the setting's name."""
     return {name for name in SECRET_NAMES if PREFIX + name.upper() in given(service)}
 
 
 @pytest.fixture
 def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
-    """Read the settings as a container's program does, but for one variable that may be left out."""
+    """Read the settings as a container's program does; one variable may be left out."""
 
     def read(service: str, without: str = "") -> Settings:
         for name in Settings.model_fields:
@@ -89,20 +89,20 @@ def test_the_file_is_a_valid_compose_file() -> None:
 
 @pytest.mark.parametrize("image", [service["image"] for name, service in SERVICES.items() if name not in OURS])
 def test_every_image_has_an_exact_version(image: str) -> None:
-    """Neither `latest` nor a tag that moves with a minor version; ours is built from this repository."""
+    """Neither `latest` nor a tag that moves with minor versions; ours is built from this repository."""
     assert EXACT.fullmatch(image)
     assert image.partition(":")[2].count(".") >= 2 or image.startswith("postgres:")  # PostgreSQL counts major.minor
 
 
 def test_images_have_the_versions_of_one_machine() -> None:
-    """A server runs what was tested on one machine."""
+    """A server runs the versions that are tested on one machine."""
     images = {name: service["image"] for name, service in SERVICES.items()}
     assert images["kafka"] == f"apache/kafka:{POM['kafka.version']}"
     assert images["mariadb"] == f"mariadb:{POM['mariadb.version']}"
     assert {images[name] for name in OURS} == {"freshet:local"}
 
 
-def test_our_image_is_made_of_exact_versions() -> None:
+def test_our_image_is_built_from_exact_versions() -> None:
     """Base images, the installer, Python's packages and the connector's jars."""
     stages = re.findall(r"^FROM (\S+)(?: AS (\w+))?$", DOCKERFILE, re.MULTILINE)
     assert len(stages) == DOCKERFILE.count("FROM ")
@@ -116,14 +116,14 @@ def test_our_image_is_made_of_exact_versions() -> None:
 
 
 def test_our_image_runs_the_repository_as_an_ordinary_user() -> None:
-    """From one folder, which is also where Python looks; the last USER is who runs."""
+    """From the folder that is on PYTHONPATH; the last USER runs the container."""
     folders = re.findall(r"^WORKDIR (\S+)$", DOCKERFILE, re.MULTILINE)
     assert f"PYTHONPATH={folders[-1]} " in DOCKERFILE
     assert re.findall(r"^USER (\w+)$", DOCKERFILE, re.MULTILINE) == ["freshet"]
 
 
-def test_our_image_holds_what_runs_and_nothing_else() -> None:
-    """An allow-list: `.env`, the history and the state of a machine cannot get in."""
+def test_our_image_holds_only_what_runs() -> None:
+    """An allow-list: `.env`, git's history and a machine's state cannot get in."""
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     assert lines[0] == "*"
     allowed = {line.removeprefix("!") for line in lines if line.startswith("!")}
@@ -132,8 +132,8 @@ def test_our_image_holds_what_runs_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("name", [*SERVICES])
-def test_every_service_is_awaited_by_its_health_or_its_end(name: str) -> None:
-    """A service has a health check; a one-shot has waiters for its success instead, and does not start again."""
+def test_others_wait_for_a_services_health_or_for_a_one_shots_success(name: str) -> None:
+    """A service has a health check; a one-shot has none and does not restart."""
     waiting = [
         needed[name]["condition"] for each in SERVICES.values() if name in (needed := each.get("depends_on", {}))
     ]
@@ -148,7 +148,7 @@ def test_every_service_is_awaited_by_its_health_or_its_end(name: str) -> None:
 
 
 def test_services_start_in_the_order_of_one_machine() -> None:
-    """Databases, then accounts and tables, then Airflow; tasks run when all that they use is there."""
+    """Databases, then accounts and tables, then Airflow; tasks wait for everything that they use."""
     waits = {name: set(service.get("depends_on", {})) for name, service in SERVICES.items()}
     assert waits["airflow-migration"] == {"airflow-database"}
     assert waits["warehouse-accounts"] == {"mariadb"}
@@ -158,7 +158,7 @@ def test_services_start_in_the_order_of_one_machine() -> None:
 
 @pytest.mark.parametrize("name", [*OURS])
 def test_commands_are_programs_of_this_repository_or_spark(name: str) -> None:
-    """And they exist."""
+    """Each one exists."""
     for command in (OURS[name]["command"], OURS[name].get("healthcheck", {"test": ["CMD"]})["test"][1:]):
         if command[:1] == ["spark-class"]:
             (jar,) = (Path(sys.prefix) / "lib").glob("python*/site-packages/pyspark/jars/spark-core_*.jar")
@@ -171,7 +171,7 @@ def test_commands_are_programs_of_this_repository_or_spark(name: str) -> None:
             assert command[3] in health.CONTAINER_CHECKS
 
 
-def test_airflow_runs_by_the_commands_of_one_machine() -> None:
+def test_airflow_has_the_commands_of_one_machine() -> None:
     """The same four components with the same arguments."""
     supervised = RawConfigParser()
     supervised.read(ROOT / "services" / "supervisord.conf")
@@ -185,7 +185,7 @@ def test_airflow_runs_by_the_commands_of_one_machine() -> None:
 
 
 def test_kafka_has_the_properties_of_one_machine() -> None:
-    """But for addresses and folders."""
+    """Except for addresses and folders."""
     lines = [line.partition("=") for line in kafka.PROPERTIES.splitlines()]
     wanted = {"KAFKA_" + name.upper().replace(".", "_"): value for name, _, value in lines if "127.0.0.1" not in value}
     wanted["KAFKA_LOG_DIRS"] = "/var/lib/kafka/data"
@@ -199,7 +199,7 @@ def test_kafka_has_the_properties_of_one_machine() -> None:
 
 
 def test_mariadb_has_the_options_of_one_machine(tmp_path: Path) -> None:
-    """But for addresses, folders and the user that it runs as."""
+    """Except for addresses, folders and the user."""
     of_machine = (
         "--no-defaults",
         "--basedir",
@@ -210,35 +210,35 @@ def test_mariadb_has_the_options_of_one_machine(tmp_path: Path) -> None:
         "--bind-address",
         "--port",
         "--user",
-        "--skip-ssl",  # passwords travel between containers
+        "--skip-ssl",  # passwords cross the network between containers
     )
     options = mariadb.options(Settings.model_validate({}), tmp_path / "data")
     assert SERVICES["mariadb"]["command"] == [option for option in options if not option.startswith(of_machine)]
 
 
-def test_every_setting_is_set_for_somebody_or_fine_as_it_is() -> None:
-    """A new setting has to be thought about here; a misspelt one is nobody's."""
+def test_every_setting_is_set_by_a_service_or_has_a_good_default() -> None:
+    """A new setting fails here until somebody decides; so does a misspelt variable."""
     variables = {name for service in SERVICES for name in given(service) if name.startswith(PREFIX)}
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     assert variables <= known
-    assert {name.removeprefix(PREFIX).lower() for name in known - variables} == FINE_AS_THEY_ARE
+    assert {name.removeprefix(PREFIX).lower() for name in known - variables} == GOOD_DEFAULTS
 
 
 def test_every_variable_that_the_code_reads_is_a_setting() -> None:
-    """But for what one process of ours tells another, and the interpreter that the installer is to use."""
-    told = {stack.MARK, ASKED_BY, IS_RETRY, "FRESHET_RUN", "FRESHET_PYTHON"}
+    """Except for variables between our own processes, and the interpreter for the installer."""
+    internal = {stack.MARK, ASKED_BY, IS_RETRY, "FRESHET_RUN", "FRESHET_PYTHON"}
     files = [
         file
         for name in ("services", "spark_apps", "plugins", "dags", "quality")
         for file in (ROOT / name).rglob("*.py")
     ]
     named = {name for file in files for name in re.findall(r"""["'](FRESHET_[A-Z_]+)["']""", file.read_text())}
-    assert named - told <= {PREFIX + name.upper() for name in Settings.model_fields}
+    assert named - internal <= {PREFIX + name.upper() for name in Settings.model_fields}
 
 
 @pytest.mark.parametrize("name", ["scheduler", "dag-processor", "triggerer"])
-def test_a_component_of_airflow_is_asked_for_its_own_health(name: str) -> None:
-    """Not for its neighbour's."""
+def test_the_health_check_of_an_airflow_component_is_its_own(name: str) -> None:
+    """Not the one of another component."""
     assert SERVICES[f"airflow-{name}"]["healthcheck"]["test"][-1] == name.replace("-", "_")
 
 
@@ -246,7 +246,7 @@ def test_a_component_of_airflow_is_asked_for_its_own_health(name: str) -> None:
 def test_airflow_finds_everything_and_nothing_on_its_own_loopback(
     name: str, arguments: list[str], inside: Callable[..., Settings]
 ) -> None:
-    """The environment that the component would run with, made by the program itself, names other containers."""
+    """The environment that the program makes for the component names other containers only."""
     environment = airflow.environment(inside(name), arguments[0])
     addresses = {
         variable: value
@@ -266,13 +266,13 @@ def test_airflow_finds_everything_and_nothing_on_its_own_loopback(
     )
 
 
-def test_the_web_server_listens_to_other_containers(inside: Callable[..., Settings]) -> None:
-    """Alone among Airflow's components: it is the one that others call."""
+def test_the_web_server_listens_on_its_containers_addresses(inside: Callable[..., Settings]) -> None:
+    """The other components call it."""
     assert inside("airflow-api-server").airflow_host == "0.0.0.0"  # noqa: S104  # its container's addresses
 
 
 def test_tasks_find_kafka_the_warehouse_and_spark(inside: Callable[..., Settings]) -> None:
-    """By Airflow's connections; and Spark's executors find the driver."""
+    """By Airflow's connections; Spark's executors find the driver."""
     environment = airflow.environment(inside("airflow-scheduler"), "scheduler")
     connections = {name: json.loads(value) for name, value in environment.items() if name.startswith("AIRFLOW_CONN_")}
     assert {
@@ -287,10 +287,10 @@ def test_tasks_find_kafka_the_warehouse_and_spark(inside: Callable[..., Settings
 
 
 @pytest.mark.parametrize(("name", "arguments"), AIRFLOW.items())
-def test_an_airflow_component_has_the_secrets_that_it_uses_and_no_others(
+def test_an_airflow_component_has_exactly_the_secrets_that_it_uses(
     name: str, arguments: list[str], inside: Callable[..., Settings], tmp_path: Path
 ) -> None:
-    """It starts with them, and without any one of them it says which is missing."""
+    """It starts with them; without one of them the error names it."""
 
     def start(chosen: Settings) -> None:
         airflow.environment(chosen, arguments[0])
@@ -304,8 +304,8 @@ def test_an_airflow_component_has_the_secrets_that_it_uses_and_no_others(
             start(inside(name, without=secret))
 
 
-def test_only_who_speaks_to_the_warehouse_has_its_passwords(inside: Callable[..., Settings]) -> None:
-    """Root makes the accounts; tasks use all others; what Spark's workers run is the loader and nobody else."""
+def test_only_clients_of_the_warehouse_have_its_passwords(inside: Callable[..., Settings]) -> None:
+    """Root creates the accounts, tasks use all others, and Spark's worker uses the loader only."""
     accounts = {f"{account}_password" for account in GRANTS}
     assert secrets_of("warehouse-accounts") == {"root_password", *accounts}
     assert secrets_of("spark-worker") == {"loader_password"}
@@ -320,15 +320,15 @@ def test_only_who_speaks_to_the_warehouse_has_its_passwords(inside: Callable[...
     assert {name for name in SERVICES if "root_password" in secrets_of(name)} == {"warehouse-accounts"}
 
 
-def test_root_comes_in_from_the_servers_own_address_only(inside: Callable[..., Settings]) -> None:
-    """As on one machine: who makes the accounts shares the server's network."""
+def test_root_logs_in_from_the_servers_own_address_only(inside: Callable[..., Settings]) -> None:
+    """As on one machine: the one-shot that creates the accounts shares the server's network."""
     assert OURS["warehouse-accounts"]["network_mode"] == "service:mariadb"
     assert login("root", inside("warehouse-accounts")).host == given("mariadb")["MARIADB_ROOT_HOST"] == "127.0.0.1"
 
 
 @pytest.mark.parametrize("name", [*SERVICES])
 def test_no_secret_is_in_the_file(name: str) -> None:
-    """Each is a required reference to `.env`: no literal, no default, no empty value."""
+    """Each secret is a required reference to `.env`: no literal, no default, no empty value."""
     for variable, value in SERVICES[name].get("environment", {}).items():
         if variable.endswith(("_PASSWORD", "_KEY", "_SECRET")):
             assert REQUIRED.fullmatch(str(value)), variable
@@ -338,23 +338,23 @@ def test_no_secret_is_in_the_file(name: str) -> None:
     assert "${" not in json.dumps(outside_environment)
 
 
-def test_the_example_lists_what_is_required_and_no_values() -> None:
-    """A copy with every line filled in is complete; one with a line forgotten is refused by compose."""
+def test_the_example_lists_the_required_variables_without_values() -> None:
+    """A copy with every line filled in is complete; compose refuses one with an empty line."""
     lines = [line for line in (ROOT / ".env.example").read_text().splitlines() if line and not line.startswith("#")]
     required = set(REQUIRED.findall((ROOT / "docker-compose.yml").read_text()))
     assert sorted(lines) == sorted(f"{name}=" for name in required)
     assert required == {PREFIX + name.upper() for name in SECRET_NAMES} | {"FRESHET_AIRFLOW_DATABASE_PASSWORD"}
 
 
-def test_nothing_but_airflows_web_port_is_published() -> None:
-    """And that one to the server itself."""
+def test_only_airflows_web_port_is_published() -> None:
+    """On the server's loopback only."""
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published == {"airflow-api-server": ["127.0.0.1:18080:18080"]}
     assert not [name for name, service in SERVICES.items() if service.get("network_mode", "").startswith("host")]
 
 
-def test_data_is_in_named_volumes_and_shared_by_who_needs_it() -> None:
-    """Everything that must outlive a container; drivers and executors see the same state, Airflow the same logs."""
+def test_what_must_outlive_a_container_is_in_a_named_volume() -> None:
+    """Drivers and executors share the state, Airflow's components the logs; the servers share nothing."""
     mounts = {name: [mount.split(":") for mount in service.get("volumes", [])] for name, service in SERVICES.items()}
     assert {volume for mounted in mounts.values() for volume, _ in mounted} == set(COMPOSE["volumes"])
     users = {volume: {name for name in mounts if [volume, path] in mounts[name]} for volume, path in WHERE.items()}
@@ -365,10 +365,10 @@ def test_data_is_in_named_volumes_and_shared_by_who_needs_it() -> None:
 
 @pytest.mark.parametrize("service", [*health.CONTAINER_CHECKS])
 def test_a_health_check_fails_in_one_line_when_nobody_answers(service: str, tmp_path: Path) -> None:
-    """As a container's program, in a network of its own where nothing runs."""
+    """It runs as in a container, in a network where nothing else runs."""
     alone = ["unshare", "--net", "--map-root-user"]
     if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this kernel lets nobody make a network of their own")
+        pytest.skip("this kernel does not let users create a network")
     answer = subprocess.run(
         [*alone, sys.executable, "-m", "services.health", service],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Installing and removing, in a copy of the project with stand-ins for the programs that fetch."""
+"""Installing and removing, in a copy of the project with stand-ins for the programs that download."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_NETWORK = (
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The files that make and the installer read, and programs that succeed at once without doing anything."""
+    """The files that make and the installer read, and stand-ins that do nothing and succeed."""
     clone = tmp_path / "clone"
     (clone / "services").mkdir(parents=True)
     for file in (*(ROOT / "services").glob("*.py"), ROOT / "services" / "pom.xml"):
@@ -42,14 +42,14 @@ def clone(tmp_path: Path) -> Path:
 
 
 def program(file: Path, prints: str, code: int = 0) -> None:
-    """Make a program that prints something."""
+    """Create a program that prints this text."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"#!/bin/sh\ncat <<'END'\n{prints}\nEND\nexit {code}\n")
     file.chmod(0o755)
 
 
 def run(clone: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in the copy, with its stand-ins first on the PATH."""
+    """Run a command in the copy, with the stand-ins first on the PATH."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "FRESHET_"))}
     path = f"{clone.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
     environment = {**own, "PATH": path, **variables}
@@ -61,8 +61,8 @@ def install(clone: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return run(clone, sys.executable, "-m", "services.install", **variables)
 
 
-def test_without_a_network_python_packages_are_one_line_and_where_to_read_on(clone: Path) -> None:
-    """The installer's own last words, the log, and that the same command goes on from there."""
+def test_a_failed_download_of_packages_is_one_line_with_the_log_and_the_next_step(clone: Path) -> None:
+    """The line quotes the last line of uv's output."""
     program(clone.parent / "bin" / "uv", "error: tunnel to the index failed", code=2)
     answer = install(clone)
     assert answer.returncode == 1
@@ -71,15 +71,17 @@ def test_without_a_network_python_packages_are_one_line_and_where_to_read_on(clo
     assert "run the same make again" in line
 
 
-def test_without_a_network_jars_are_one_line_with_the_first_error_and_no_colours(clone: Path) -> None:
-    """Maven's last line says nothing."""
+def test_a_failed_download_of_jars_is_one_line_with_mavens_first_error(clone: Path) -> None:
+    """Without Maven's colours; its last line names no reason."""
     program(clone.parent / "bin" / "mvn", NO_NETWORK, code=1)
     (line,) = install(clone).stderr.splitlines()
-    assert "installing kafka jars failed: [ERROR] Could not resolve kafka-clients: Unknown host. Is there" in line
+    assert (
+        "installing kafka jars failed: [ERROR] Could not resolve kafka-clients: Unknown host. Check the network" in line
+    )
 
 
-def test_what_is_installed_asks_for_nothing_more(clone: Path) -> None:
-    """With a server of one's own, neither Maven nor uv is looked at again."""
+def test_a_second_installation_runs_nothing(clone: Path) -> None:
+    """With the user's own server; the bundled one is a part that is still missing."""
     own = {"FRESHET_MARIADBD": "mariadbd"}
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
     assert install(clone, **own).returncode == 0
@@ -91,8 +93,8 @@ def test_what_is_installed_asks_for_nothing_more(clone: Path) -> None:
     assert bundled.stderr.startswith("make: installing mariadb jars failed: asked again")
 
 
-def test_what_has_a_new_version_is_installed_again(clone: Path) -> None:
-    """Here the lock file has changed."""
+def test_a_changed_lock_file_installs_its_parts_again(clone: Path) -> None:
+    """The Python packages, and the archive of their Spark."""
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
     assert install(clone, FRESHET_MARIADBD="mariadbd").returncode == 0
     with (clone / "uv.lock").open("a") as lock:
@@ -102,7 +104,7 @@ def test_what_has_a_new_version_is_installed_again(clone: Path) -> None:
 
 
 def test_kernels_are_compiled_again_when_one_of_them_has_changed(clone: Path) -> None:
-    """Those that call it would go on with what it was; no other change costs compiling."""
+    """Kernels that call it would keep the old code; a change elsewhere compiles nothing."""
     own = {"FRESHET_MARIADBD": "mariadbd"}
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
     assert install(clone, **own).returncode == 0
@@ -119,39 +121,39 @@ def test_kernels_are_compiled_again_when_one_of_them_has_changed(clone: Path) ->
 
 
 def test_a_clone_that_was_moved_is_installed_again(clone: Path) -> None:
-    """Programs in a virtual environment know only the place where they were made."""
+    """The programs in a virtual environment contain its path."""
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
     assert install(clone, FRESHET_MARIADBD="mariadbd").returncode == 0
     moved = clone.rename(clone.with_name("moved"))
     assert "installing Python packages" in install(moved, FRESHET_MARIADBD="mariadbd").stdout
 
 
-def test_a_spark_that_cannot_archive_its_classes_is_no_reason_to_give_up(clone: Path) -> None:
-    """It only starts later; that is said."""
+def test_the_installation_succeeds_without_a_class_archive(clone: Path) -> None:
+    """It says that applications start later, and why."""
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "no archive today", code=1)
     answer = install(clone, FRESHET_MARIADBD="mariadbd")
     assert answer.returncode == 0
-    assert "going on without it, each Spark application will start some seconds later" in answer.stdout
+    assert "continuing without it; each Spark application starts some seconds later" in answer.stdout
     assert "no archive today" in answer.stdout
 
 
 def test_a_clone_that_cannot_be_written_is_one_line(clone: Path) -> None:
-    """A file stands where the installation is to be."""
+    """A file is in the way of the installation's folder."""
     (clone / ".freshet").touch()
     (line,) = install(clone).stderr.splitlines()
     assert line.startswith(f"make: {clone / '.freshet'} cannot be written")
 
 
 def test_no_python_at_all_is_one_line(clone: Path) -> None:
-    """Make itself says it, for nothing else can."""
+    """The Makefile itself prints it."""
     for tool in ("make", "bash"):
         (clone.parent / "bin" / tool).symlink_to(str(shutil.which(tool)))
     answer = run(clone, "make", "up", PATH=str(clone.parent / "bin"))
     assert "no python3 is on the PATH. Debian: apt install" in answer.stderr.splitlines()[0]
 
 
-def test_a_half_made_installation_says_so_and_can_be_removed(clone: Path) -> None:
-    """Its Python cannot import anything."""
+def test_an_incomplete_installation_says_so_and_can_be_removed(clone: Path) -> None:
+    """Its Python cannot import the packages."""
     program(clone / ".freshet" / "venv" / "bin" / "python", "ModuleNotFoundError", code=1)
     first, *_ = run(clone, "make", "down").stderr.splitlines()
     assert first == "make: nothing is installed yet, or not all of it. Type: make demo"
@@ -160,13 +162,13 @@ def test_a_half_made_installation_says_so_and_can_be_removed(clone: Path) -> Non
     assert not (clone / ".freshet").exists()
 
 
-def test_clean_ends_every_system_whose_data_it_removes(clone: Path) -> None:
-    """One with a state of its own too; that of another clone goes on."""
+def test_clean_ends_every_stack_whose_data_it_removes(clone: Path) -> None:
+    """Also one with a state folder of its own; a stack of another clone keeps running."""
     (clone / ".freshet" / "second").mkdir(parents=True)
     (clone / ".freshet" / "venv").symlink_to(Path(sys.prefix), target_is_directory=True)
     states = (clone / ".freshet" / "second", clone.parent / "elsewhere")
     second, other = (subprocess.Popen(["sleep", "600"], env={stack.MARK: str(state)}) for state in states)
-    reaper = Thread(target=second.wait)  # as init does it for a real orphan
+    reaper = Thread(target=second.wait)  # as init does for a real orphan
     reaper.start()
     try:
         answer = run(clone, "make", "clean")

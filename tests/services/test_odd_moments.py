@@ -1,6 +1,6 @@
-"""`up` and `down` when something has just gone wrong: a dead supervisor, a service that gave up, a start cut short.
+"""`up` and `down` after a failure: a dead supervisor, a service that does not start, an interrupted start.
 
-On a stack of its own, of which only what a test needs is started.
+The stack is the test's own; only the services that a test needs are started.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SECONDS = 60.0
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    """A stack of which nothing runs yet; whatever a test starts of it is ended."""
+    """A stack that is not started; the fixture ends what a test starts."""
     (ROOT / ".freshet").mkdir(exist_ok=True)
     state = Path(tempfile.mkdtemp(prefix="odd-", dir=ROOT / ".freshet"))
     monkeypatch.setenv(f"{PREFIX}STATE", str(state))
@@ -54,41 +54,44 @@ def of(chosen: Settings) -> dict[str, psutil.Process]:
     return {each.name: each.process for each in stack.started() if each.state == chosen.state}
 
 
-def test_up_goes_on_after_the_supervisor_was_killed(small: Settings) -> None:
-    """Status names the lack; what the dead one left is ended before a new one starts."""
+def test_up_replaces_a_killed_supervisor(small: Settings) -> None:
+    """`status` reports the dead one; its orphans end before a new one starts."""
     stack.ensure_supervisor(small, print)
     stack.start_programs(small, "kafka")
     wait_until(lambda: None if "java" in of(small) else "not yet", what="Kafka's process", seconds=SECONDS)
     orphans = of(small)
     orphans.pop("supervisord").kill()
-    wait_until(lambda: "it answers" if stack.is_running(small) else None, what="its end", seconds=SECONDS)
+    wait_until(lambda: "it answers" if stack.is_running(small) else None, what="the supervisor to end", seconds=SECONDS)
     line = str(stack.status()[0])
     assert line.startswith("supervisor NOT healthy: it does not run")
     assert "make up" in line
     assert "java" in of(small)
-    told: list[str] = []
-    stack.ensure_supervisor(small, told.append)
-    assert "java" in told[0]
+    lines: list[str] = []
+    stack.ensure_supervisor(small, lines.append)
+    assert "java" in lines[0]
     assert stack.is_running(small)
     assert not any(process.is_running() for process in orphans.values())
 
 
-def test_a_service_that_gave_up_is_named_with_its_log_and_starts_again(small: Settings) -> None:
-    """A file stands where MariaDB's folder is to be; once it is gone, the same steps start it."""
+def test_a_service_that_does_not_start_is_named_with_its_log_and_can_be_started_again(small: Settings) -> None:
+    """A file is in the way of MariaDB's folder; once it is gone, the same steps start the server."""
     in_the_way = small.state / "mariadb"
     in_the_way.touch()
     stack.ensure_supervisor(small, print)
     stack.start_programs(small, "mariadb")
     with pytest.raises(UnfitError, match=r"mariadb does not start\. Read .*logs/mariadb\.log, then type: make up"):
         stack.await_health("mariadb", small, print)
+    log = (small.state / "logs" / "mariadb.log").read_text()
+    assert f"freshet: [Errno 20] Not a directory: '{in_the_way}/data.half'" in log
+    assert "Traceback" not in log
     in_the_way.unlink()
     stack.start_programs(small, "mariadb")
     (program,) = stack.programs(small, "mariadb")
     assert program["statename"] in {"STARTING", "RUNNING"}
 
 
-def test_down_in_the_middle_of_a_first_up_ends_both(small: Settings) -> None:
-    """Airflow's migration too; `up` says in one line why it stopped."""
+def test_down_during_a_first_up_ends_both(small: Settings) -> None:
+    """Airflow's migration too; `up` prints one line and ends."""
     command = [sys.executable, "-m", "services", "up"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as coming:
         wait_until(lambda: None if "airflow" in of(small) else "not yet", what="the migration", seconds=SECONDS)
@@ -101,10 +104,10 @@ def test_down_in_the_middle_of_a_first_up_ends_both(small: Settings) -> None:
     assert coming.returncode == 1
 
 
-def test_an_up_whose_supervisor_goes_gives_up_at_once(small: Settings) -> None:
-    """It does not wait for a service that nobody starts any more."""
+def test_up_fails_at_once_when_its_supervisor_dies(small: Settings) -> None:
+    """It does not wait for a service that nobody starts."""
     stack.ensure_supervisor(small, print)
     of(small)["supervisord"].kill()
-    wait_until(lambda: "it answers" if stack.is_running(small) else None, what="its end", seconds=SECONDS)
-    with pytest.raises(UnfitError, match=r"being stopped.*make up"):
+    wait_until(lambda: "it answers" if stack.is_running(small) else None, what="the supervisor to end", seconds=SECONDS)
+    with pytest.raises(UnfitError, match=r"supervisor .* does not answer .*make up"):
         stack.await_health("kafka", small, print)

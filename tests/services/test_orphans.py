@@ -1,4 +1,4 @@
-"""What outlived its supervisor is found by its mark and ended; everything else is left alone."""
+"""Processes that outlive their supervisor are found by their mark and ended; no other process is."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     import pytest
 
-CHURN = "while :; do sleep 0.01; done"  # a process that ends while it is looked at, again and again
+CHURN = "while :; do sleep 0.01; done"  # its children end while the sweep looks at them
 
 
 @contextmanager
 def orphan(state: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command as something that `up` has started."""
+    """Run a command with the mark of a stack, as `up` does."""
     with subprocess.Popen(command, env={**os.environ, stack.MARK: str(state)}) as process:
         try:
             yield process
@@ -30,31 +30,31 @@ def orphan(state: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def of(state: Path) -> Settings:
-    """The settings of a stack that keeps its state there."""
+    """The settings of a stack with this state folder."""
     return Settings(state=state)  # type: ignore[call-arg]
 
 
 def test_an_orphan_is_ended_and_named(tmp_path: Path) -> None:
-    """What is to be spared goes on, and so does what belongs to another stack."""
-    told: list[str] = []
+    """A spared process and one of another stack keep running."""
+    lines: list[str] = []
     ours, other = tmp_path / "ours", tmp_path / "other"
     with orphan(ours, "sleep", "600"), orphan(ours, "sleep", "601") as spared, orphan(other, "sleep", "600") as foreign:
-        stack.sweep(of(ours), told.append, spare=("sleep 601",))
+        stack.sweep(of(ours), lines.append, spare=("sleep 601",))
         assert [process.pid for process in stack.marked(of(ours))] == [spared.pid]
         assert [process.pid for process in stack.marked(of(other))] == [foreign.pid]
-    assert told == ["  ending 1 processes that were left: sleep"]
+    assert lines == ["  ending 1 orphaned processes: sleep"]
 
 
-def test_what_does_not_listen_is_ended_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that ignores the polite request."""
+def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweep sends SIGKILL when its time is up."""
     monkeypatch.setattr(stack, "STOP_SECONDS", 1.0)
     with orphan(tmp_path, "bash", "-c", "trap '' TERM; while :; do /bin/true; done"):
         stack.sweep(of(tmp_path), print)
         assert not list(stack.marked(of(tmp_path)))
 
 
-def test_orphans_that_end_while_they_are_looked_at_do_no_harm(tmp_path: Path) -> None:
-    """A dying stack is in motion: processes come and go between two looks."""
+def test_orphans_may_end_during_a_sweep(tmp_path: Path) -> None:
+    """In a dying stack, processes start and end between two looks."""
     with ExitStack() as dying:
         pids = {dying.enter_context(orphan(tmp_path, "bash", "-c", CHURN)).pid for _ in range(4)}
         for _ in range(60):

@@ -1,4 +1,4 @@
-"""A port that cannot be had is named with its setting, why, and a port that can."""
+"""A port that a service cannot have is named with its setting, the reason, and a port that is free."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that this process listens on, with a free one behind it."""
+    """A port on which this process listens; the five ports after it are free."""
     while True:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
@@ -30,29 +30,29 @@ def taken() -> Iterator[int]:
                 return
 
 
-def chosen(*ports: int) -> Settings:
+def with_ports(*ports: int) -> Settings:
     """Settings with these ports, in the order of PORTS."""
     return Settings(**dict(zip(PORTS, ports, strict=True)))  # type: ignore[arg-type]
 
 
-def test_free_ports_that_differ_will_do(taken: int) -> None:
+def test_different_free_ports_pass(taken: int) -> None:
     """Nothing is raised."""
-    check_ports(chosen(taken + 1, taken + 2, taken + 3, taken + 4, taken + 5))
+    check_ports(with_ports(taken + 1, taken + 2, taken + 3, taken + 4, taken + 5))
 
 
-def test_a_port_in_use_is_named_with_its_program_and_a_port_that_is_nobodys(taken: int) -> None:
-    """The one behind it is another service's, so the next is proposed."""
+def test_a_port_in_use_is_named_with_its_program_and_a_free_port(taken: int) -> None:
+    """The next port belongs to another service, so the one after it is proposed."""
     with pytest.raises(UnfitError) as caught:
-        check_ports(chosen(taken, taken + 1, taken + 3, taken + 4, taken + 5))
+        check_ports(with_ports(taken, taken + 1, taken + 3, taken + 4, taken + 5))
     message = str(caught.value)
-    assert re.search(rf"port {taken} \(FRESHET_KAFKA_PORT\) is taken by \S.* \(process {os.getpid()}\)", message)
+    assert re.search(rf"port {taken} \(FRESHET_KAFKA_PORT\) is in use by \S.* \(process {os.getpid()}\)", message)
     assert message.endswith(f"FRESHET_KAFKA_PORT={taken + 2} make demo")
 
 
-def test_two_services_on_one_port_are_named_with_a_port_that_is_nobodys(taken: int) -> None:
+def test_two_services_on_one_port_are_named_with_a_free_port(taken: int) -> None:
     """Both settings are in the message."""
     with pytest.raises(UnfitError) as caught:
-        check_ports(chosen(taken + 1, taken + 1, taken + 2, taken + 4, taken + 5))
+        check_ports(with_ports(taken + 1, taken + 1, taken + 2, taken + 4, taken + 5))
     message = str(caught.value)
     assert f"FRESHET_KAFKA_PORT and FRESHET_KAFKA_CONTROLLER_PORT are both {taken + 1}." in message
     assert message.endswith(f"FRESHET_KAFKA_PORT={taken + 3} make demo")

@@ -1,4 +1,4 @@
-"""A machine that lacks something is told what, in one line, with what to type next."""
+"""What a machine lacks is one line that says what to type next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def program(folder: Path, name: str, prints: str, code: int = 0) -> None:
-    """Put a program on the PATH that prints something."""
+    """Create a program that prints this text."""
     file = folder / name
     file.write_text(f"#!/bin/sh\ncat <<'END'\n{prints}\nEND\nexit {code}\n")
     file.chmod(0o755)
@@ -23,7 +23,7 @@ def program(folder: Path, name: str, prints: str, code: int = 0) -> None:
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH with nothing but the shell's own tools on it."""
+    """A PATH with only sh, cat and env on it."""
     (tmp_path / "bin").mkdir()
     for tool in ("sh", "cat", "env"):
         (tmp_path / "bin" / tool).symlink_to(str(shutil.which(tool)))
@@ -42,7 +42,7 @@ def test_a_missing_java_is_named() -> None:
 
 @pytest.mark.parametrize("printed", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_392"', "what?"])
 def test_an_old_java_is_named_with_its_version(path: Path, printed: str) -> None:
-    """The message quotes what that Java says of itself."""
+    """The message quotes the first line of `java -version`."""
     program(path, "java", printed)
     with pytest.raises(UnfitError) as caught:
         preflight.check_java()
@@ -50,15 +50,15 @@ def test_an_old_java_is_named_with_its_version(path: Path, printed: str) -> None
     assert "17" in str(caught.value)
 
 
-def test_a_new_java_will_do(path: Path) -> None:
+def test_a_new_java_passes(path: Path) -> None:
     """Nothing is raised."""
     program(path, "java", 'openjdk version "21.0.1" 2023-10-17')
     preflight.check_java()
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_the_java_of_java_home_is_looked_at_too(path: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
-    """Maven and Spark would run it."""
+def test_the_java_of_java_home_is_checked_too(path: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
+    """Maven and Spark prefer it."""
     program(path, "java", 'openjdk version "21.0.1" 2023-10-17')
     if there:
         (path / "bin").mkdir()
@@ -77,28 +77,28 @@ def test_a_missing_maven_is_named() -> None:
 
 
 def test_a_wrong_python_is_named_with_its_version(path: Path) -> None:
-    """The message says which was found, and how to name another."""
+    """The message says how to name another."""
     program(path, "python3", "3 9")
     with pytest.raises(UnfitError, match=r"found: python3 is 3\.9\. .*FRESHET_PYTHON="):
         preflight.find_python()
 
 
-def test_a_python_without_venv_does_not_count(path: Path) -> None:
-    """Debian splits venv off: the next candidate is taken."""
+def test_a_python_without_venv_is_passed_over(path: Path) -> None:
+    """Debian has venv in a package of its own; the next candidate is chosen."""
     program(path, "python3", "", code=1)
     program(path, "python3.12", "3 12")
     assert preflight.find_python() == str(path / "python3.12")
 
 
 def test_too_little_disk_is_named_with_how_much_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk cannot be made for real here, so the answer of the system is replaced."""
+    """The system's answer is replaced: a test cannot fill the disk."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(9, 8, 1_300_000_000))  # noqa: SLF001
     with pytest.raises(UnfitError, match=r"4 GB of free disk are needed .* 1\.3 GB are left"):
         preflight.check_disk(tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    """A file stands in the way."""
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
+    """A file is in the way."""
     (tmp_path / "file").touch()
     with pytest.raises(UnfitError, match="cannot be written"):
         preflight.check_writable(tmp_path / "file" / "folder")
@@ -106,5 +106,5 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_a_path_too_long_for_a_socket_is_named(tmp_path: Path) -> None:
     """The kernel's limit is 107 bytes."""
-    with pytest.raises(UnfitError, match="Clone to a shorter path"):
+    with pytest.raises(UnfitError, match="Clone into a folder with a shorter path"):
         preflight.check_socket_path(tmp_path / ("x" * 100))

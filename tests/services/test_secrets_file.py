@@ -1,4 +1,4 @@
-"""Secrets are made once, for the owner's eyes only."""
+"""Secrets are created once, in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def read(file: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in file.read_text().splitlines())
 
 
-def test_first_start_makes_every_secret_and_they_differ(tmp_path: Path) -> None:
-    """Two secrets are never the same, nor short."""
+def test_the_first_start_creates_every_secret(tmp_path: Path) -> None:
+    """All differ, and none is short."""
     ensure_secrets(tmp_path / "secrets.env")
     values = list(read(tmp_path / "secrets.env").values())
     assert len(values) == len(set(values)) == len(SECRET_NAMES)
@@ -30,18 +30,18 @@ def test_first_start_makes_every_secret_and_they_differ(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
-    """Nobody else has any right to the file."""
+    """Mode 600."""
     ensure_secrets(tmp_path / "secrets.env")
     assert stat.S_IMODE((tmp_path / "secrets.env").stat().st_mode) == 0o600
 
 
-def test_the_folder_is_its_owners_too(tmp_path: Path) -> None:
-    """It holds what other programs write with less care."""
+def test_only_the_owner_can_read_the_folder(tmp_path: Path) -> None:
+    """Other programs write files there without such care."""
     ensure_secrets(tmp_path / "state" / "secrets.env")
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
 
 
-def test_the_fernet_key_is_one(tmp_path: Path) -> None:
+def test_the_fernet_key_is_valid(tmp_path: Path) -> None:
     """Airflow can encrypt with it."""
     ensure_secrets(tmp_path / "secrets.env")
     box = Fernet(read(tmp_path / "secrets.env")["FRESHET_AIRFLOW_FERNET_KEY"])
@@ -49,15 +49,15 @@ def test_the_fernet_key_is_one(tmp_path: Path) -> None:
 
 
 def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
-    """Passwords live as long as the data that they open."""
+    """Existing data keeps its passwords."""
     ensure_secrets(tmp_path / "secrets.env")
     before = (tmp_path / "secrets.env").read_text()
     ensure_secrets(tmp_path / "secrets.env")
     assert (tmp_path / "secrets.env").read_text() == before
 
 
-def test_a_newer_version_adds_what_it_needs(tmp_path: Path) -> None:
-    """A secret that an older version did not know is added, the others stay."""
+def test_a_newer_version_adds_missing_secrets(tmp_path: Path) -> None:
+    """The others stay as they are."""
     ensure_secrets(tmp_path / "secrets.env")
     complete = read(tmp_path / "secrets.env")
     older = {name: value for name, value in complete.items() if name != "FRESHET_READER_PASSWORD"}
@@ -72,12 +72,12 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     """The message says what to type."""
     ensure_secrets(tmp_path / "secrets.env")
     (tmp_path / "secrets.env").chmod(0o640)
-    with pytest.raises(SettingsError, match=r"its mode is 640\. Type: chmod 600 .*secrets\.env"):
+    with pytest.raises(SettingsError, match=r"got mode 640\. Type: chmod 600 .*secrets\.env"):
         ensure_secrets(tmp_path / "secrets.env")
 
 
 def test_a_file_that_is_not_text_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what makes it, and by what only reads it."""
+    """By the writer and by every reader."""
     (tmp_path / "secrets.env").write_bytes(b"\xff\xfe")
     monkeypatch.setenv("FRESHET_STATE", str(tmp_path))
     with pytest.raises(SettingsError, match=r"FRESHET_STATE: .*secrets\.env must be a text file .* move it away"):
@@ -86,9 +86,9 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         read_settings()
 
 
-@pytest.mark.parametrize("way", ["secrets.env is a folder", "the state cannot be made"])
-def test_a_file_that_cannot_be_made_is_named(tmp_path: Path, way: str) -> None:
-    """The next step is in the message."""
+@pytest.mark.parametrize("way", ["secrets.env is a folder", "the state cannot be created"])
+def test_a_file_that_cannot_be_created_is_named(tmp_path: Path, way: str) -> None:
+    """The message says what to do next."""
     file = tmp_path / "secrets.env"
     if way == "secrets.env is a folder":
         file.mkdir()

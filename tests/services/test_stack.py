@@ -1,4 +1,4 @@
-"""The services run, come back when killed, name what stands in their way, and let in only whom they should."""
+"""The services run, restart when killed, report why they are not healthy, and refuse strangers."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ SERVICES = ("supervisor", *health.CHECKS)
 
 
 def pids(chosen: Settings) -> dict[str, int]:
-    """The process of each program that the supervisor keeps running."""
+    """The process id of each running program of the supervisor."""
     groups = ("kafka", "mariadb", "airflow")
     listed = [program for group in groups for program in stack.programs(chosen, group)]
     assert len(listed) == 6
     return {program["name"]: program["pid"] for program in listed if program["statename"] == "RUNNING"}
 
 
-def test_status_says_healthy_of_each_service(running: Settings) -> None:
-    """And the command's exit code says it too."""
+def test_status_reports_each_service_as_healthy(running: Settings) -> None:
+    """The exit code is 0."""
     command = [sys.executable, "-m", "services", "status"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert [line.split() for line in answer.stdout.splitlines()] == [[name, "healthy"] for name in SERVICES]
     assert stack.is_running(running)
 
 
-def test_every_killed_program_comes_back(running: Settings) -> None:
-    """Kill -9 each one that the supervisor watches, then wait for all in other processes, and healthy."""
+def test_every_killed_program_is_restarted(running: Settings) -> None:
+    """Kill -9 each program of the supervisor, then wait until all run in new processes and are healthy."""
     before = pids(running)
     for pid in before.values():
         psutil.Process(pid).kill()
@@ -53,13 +53,13 @@ def test_every_killed_program_comes_back(running: Settings) -> None:
         now = pids(running)
         return ", ".join(name for name in before if now.get(name) in (None, before[name])) or None
 
-    wait_until(dead, what="other processes", seconds=BACK_SECONDS)
+    wait_until(dead, what="new processes", seconds=BACK_SECONDS)
     for service, obstacle in health.CHECKS.items():
         wait_until(lambda check=obstacle: check(running), what=service, seconds=BACK_SECONDS)  # type: ignore[misc]
 
 
 def test_status_says_why_a_service_is_not_healthy(running: Settings) -> None:
-    """Asked of a port where nobody listens."""
+    """Here nobody listens on the port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         elsewhere = running.model_copy(
@@ -69,8 +69,8 @@ def test_status_says_why_a_service_is_not_healthy(running: Settings) -> None:
         assert "Connection refused" in str(health.mariadb(elsewhere))
 
 
-def test_a_server_that_is_stuck_is_not_waited_for(running: Settings) -> None:
-    """It takes connections and says nothing."""
+def test_the_check_of_a_frozen_server_times_out(running: Settings) -> None:
+    """Its kernel accepts connections; the server does not answer."""
     server = psutil.Process(pids(running)["mariadb"])
     server.suspend()
     try:
@@ -79,10 +79,10 @@ def test_a_server_that_is_stuck_is_not_waited_for(running: Settings) -> None:
         server.resume()
 
 
-def test_a_port_with_another_program_behind_it_is_not_healthy(running: Settings) -> None:
-    """MariaDB is asked for a page."""
+def test_another_program_on_the_port_is_not_healthy(running: Settings) -> None:
+    """Here MariaDB gets Airflow's request."""
     obstacle = health.airflow(running.model_copy(update={"airflow_port": running.mariadb_port}))
-    assert "speaks no HTTP" in str(obstacle)
+    assert "does not speak HTTP" in str(obstacle)
 
 
 def test_everything_listens_on_this_machine_only(running: Settings) -> None:
@@ -93,12 +93,12 @@ def test_everything_listens_on_this_machine_only(running: Settings) -> None:
         for connection in psutil.net_connections("inet")
         if connection.pid in ours and connection.status == psutil.CONN_LISTEN
     ]
-    assert len(listening) >= len(PORTS) - 1  # the counters are shown while an application runs
+    assert len(listening) >= len(PORTS) - 1  # the metrics port is open only while an application runs
     assert set(listening) == {"127.0.0.1"}
 
 
 def test_no_secret_is_on_a_command_line_or_in_a_log(running: Settings) -> None:
-    """Every process of the stack, every log that it wrote."""
+    """Neither of any process of the stack nor in any of its logs."""
     secrets = [getattr(running, name).get_secret_value() for name in SECRET_NAMES]
     lines = [each.command_line for each in stack.started() if each.state == running.state]
     folders = (running.state / "logs", running.state / "airflow" / "logs")
@@ -109,11 +109,11 @@ def test_no_secret_is_on_a_command_line_or_in_a_log(running: Settings) -> None:
 
 
 @pytest.mark.parametrize(("user", "password"), [("root", ""), ("", ""), ("reader", ""), ("reader", "guess")])
-def test_nobody_comes_in_without_the_right_password(running: Settings, user: str, password: str) -> None:
-    """Neither root nor an anonymous user nor an account by its name alone."""
+def test_a_login_without_the_right_password_is_refused(running: Settings, user: str, password: str) -> None:
+    """Root, an anonymous user, and an account without or with a wrong password."""
     who = Login(running.mariadb_host, running.mariadb_port, user, password, None)
     with pytest.raises(pymysql.OperationalError, match="Access denied"), connect(who):
-        pytest.fail("the server let it in")
+        pytest.fail("the server accepted the login")
 
 
 @pytest.mark.usefixtures("migrated")
@@ -130,8 +130,8 @@ def test_nobody_comes_in_without_the_right_password(running: Settings, user: str
         ("owner", "CREATE USER friend@'%'"),
     ],
 )
-def test_an_account_has_no_more_rights_than_its_job_needs(running: Settings, account: Account, statement: str) -> None:
-    """What it has no business with is denied."""
+def test_an_account_has_only_the_rights_that_it_needs(running: Settings, account: Account, statement: str) -> None:
+    """The server denies anything else."""
     with (
         connect(login(account, running)) as connection,
         connection.cursor() as cursor,
@@ -140,8 +140,8 @@ def test_an_account_has_no_more_rights_than_its_job_needs(running: Settings, acc
         cursor.execute(statement)
 
 
-def test_airflow_tells_nobody_its_configuration(running: Settings) -> None:
-    """Not even its admin: the keys are in there."""
+def test_airflow_shows_its_configuration_to_nobody(running: Settings) -> None:
+    """Not even to its admin: it contains the keys."""
     login_page = {"username": ADMIN, "password": running.airflow_password.get_secret_value()}
     token = httpx.post(f"{running.airflow_api}/auth/token", json=login_page).json()["access_token"]
     headers = {"Authorization": f"Bearer {token}"}
