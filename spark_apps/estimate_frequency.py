@@ -24,8 +24,8 @@ from pyspark.sql import functions as f
 from foundation.connections import login
 from foundation.errors import FreshetError, PipelineError
 from foundation.settings import settings
-from spark_apps.master.frequency import WEIGHT, Estimate, load_estimate, merge, store_estimate
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.master.frequency import WEIGHT, Estimate, merge, read_estimate, store_estimate
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running.failures import one_line
 from spark_apps.running.session import create_session, kafka_options
 
@@ -62,7 +62,7 @@ def main() -> None:
     chosen = parser.parse_args()
     try:
         line = estimate(
-            settings(), load_pipeline(chosen.pipeline), Window(chosen.minutes, chosen.half_life, chosen.keep)
+            settings(), read_pipeline(chosen.pipeline), Window(chosen.minutes, chosen.half_life, chosen.keep)
         )
     except (FreshetError, pymysql.MySQLError, PySparkException, Py4JJavaError) as failure:
         sys.exit(f"estimate_frequency: {one_line(failure)}")
@@ -72,7 +72,7 @@ def main() -> None:
 def estimate(chosen: Settings, pipeline: Pipeline, window: Window) -> str:
     """Count, merge with what was known, store; return what was done."""
     loader = login("loader", chosen)
-    earlier = load_estimate(loader, pipeline.master)
+    earlier = read_estimate(loader, pipeline.master)
     until = time.time_ns() // 1_000_000
     since = max(until - round(window.minutes * MINUTE), earlier.until_ms)
     if since >= until:

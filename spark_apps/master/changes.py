@@ -89,7 +89,7 @@ def read_changes(connection: Connection, master: Master, after: int) -> Changes:
     return Changes(newest, rows.filter(present), rows.filter(compute.invert(present)).select(master.key))
 
 
-def forget(connection: Connection, master: Master, until: int) -> None:
+def prune_changes(connection: Connection, master: Master, until: int) -> None:
     """Remove the changes up to a position that every reader is past."""
     change = Names(master.table).change
     with connection.cursor() as cursor:

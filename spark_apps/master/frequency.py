@@ -71,7 +71,7 @@ def merge(earlier: Estimate, interval: Estimate, half_life_ms: float, keep: int)
     return Estimate(interval.until_ms, earlier.total * left + interval.total, summed.sort_by(order).slice(0, keep))
 
 
-def load_estimate(loader: Login, master: Master) -> Estimate:
+def read_estimate(loader: Login, master: Master) -> Estimate:
     """Read the estimate as it was stored."""
     frequency = Names(master.table).frequency
     with connect(loader) as connection:

@@ -17,7 +17,7 @@ from semistream.relation.page_file_writer import fsync_directory, write_page_fil
 
 from foundation.connections import connect
 from foundation.errors import SnapshotError
-from spark_apps.master.changes import forget
+from spark_apps.master.changes import prune_changes
 from spark_apps.master.ranking import find_copy, one_at_a_time, swap_in
 from spark_apps.master.snapshots import Snapshot, current, published
 from spark_apps.master.tables import RANK, Names, ranked_columns
@@ -52,7 +52,7 @@ def publish(owner: Login, master: Master, ranking: Ranking, folder: Path, page_r
         announce(snapshot)
         remove_old(folder)
         with connect(owner) as connection:
-            forget(connection, master, oldest_position(folder.parent, master))
+            prune_changes(connection, master, oldest_position(folder.parent, master))
     return snapshot
 
 

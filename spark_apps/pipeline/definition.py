@@ -125,7 +125,7 @@ class Pipeline(_Section):
         return self
 
 
-def load_pipeline(name: str, folder: Path | None = None) -> Pipeline:
+def read_pipeline(name: str, folder: Path | None = None) -> Pipeline:
     """Read `<name>.toml` in the folder of pipelines, by default the settings' one."""
     file = (folder or settings().pipelines) / f"{name}.toml"
     shown = f"{file.parent.name}/{file.name}"

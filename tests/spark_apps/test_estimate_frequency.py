@@ -16,9 +16,9 @@ from kafka import KafkaProducer
 from foundation import spark_launch
 from foundation.connections import connect, login
 from foundation.settings import ROOT
-from spark_apps.master.frequency import load_estimate
+from spark_apps.master.frequency import read_estimate
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.topics import create_topics
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def estimate(running: Settings, *options: str) -> str:
 @pytest.fixture(scope="module")
 def master(catalogue: Settings) -> Master:
     """A pipeline of this test alone; its master table is the product table."""
-    pipeline = load_pipeline("estimated", PIPELINES)
+    pipeline = read_pipeline("estimated", PIPELINES)
     create_topics(catalogue.kafka_bootstrap, pipeline)
     prepare(login("owner", catalogue), pipeline.master)
     with connect(login("owner", catalogue)) as connection, connection.cursor() as cursor:
@@ -80,11 +80,11 @@ def test_shares_are_those_of_exact_counts_and_fade_by_half_in_the_half_life(mast
     assert line == "estimate_frequency: 100 events of 30.0 minutes counted, 3 keys have an estimate"
     assert frequencies(migrated) == pytest.approx({7: 0.3, 5: 0.2, 11: 0.1})
 
-    before = load_estimate(login("loader", migrated), master)
+    before = read_estimate(login("loader", migrated), master)
     send(migrated.kafka_bootstrap, Counter({5: 100}), 0)
     line = estimate(migrated, "--minutes", str(MINUTES), "--half-life", "0.5", "--keep", "2")
     assert line.startswith("estimate_frequency: 100 events of ")
-    after = load_estimate(login("loader", migrated), master)
+    after = read_estimate(login("loader", migrated), master)
     left = 0.5 ** ((after.until_ms - before.until_ms) / 30_000)
     total = 100 * left + 100
     assert frequencies(migrated) == pytest.approx({5: (20 * left + 100) / total, 7: 30 * left / total}, abs=1e-9)

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_apps.events.reader import EventReader, UnreadableEventError
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from tests.spark_apps.application import PIPELINES
 
-READER = EventReader(load_pipeline("sales").source.fields, ["product_id"])
-READINGS = EventReader(load_pipeline("readings", PIPELINES).source.fields, ["station"])
+READER = EventReader(read_pipeline("sales").source.fields, ["product_id"])
+READINGS = EventReader(read_pipeline("readings", PIPELINES).source.fields, ["station"])
 GOOD: dict[str, Any] = {
     "event_id": "01890000-0000-7000-8000-00000000000a",
     "product_id": 7,

@@ -12,7 +12,7 @@ from semistream.relation import PageFile
 
 from foundation.connections import connect
 from spark_apps.master.changes import read_changes
-from spark_apps.master.frequency import Estimate, load_estimate, store_estimate
+from spark_apps.master.frequency import Estimate, read_estimate, store_estimate
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare
@@ -79,7 +79,7 @@ def test_another_table_is_estimated_ranked_checked_published_and_followed(articl
     weights = [4.0, 3.0, 2.0, 1.0, 9.0, 9.0]
     table = pa.table({"sku": asked, "region": ["NZ"] * 6, "weight": weights}).select([*key, "weight"])
     assert store_estimate(articles.login, articles.master, Estimate(1, 10.0, table)) == 2
-    known = load_estimate(articles.login, articles.master).weights.sort_by([("weight", "descending")])
+    known = read_estimate(articles.login, articles.master).weights.sort_by([("weight", "descending")])
     assert known["sku"].to_pylist() == [row[0] for row in wanted]
     assert known["weight"].to_pylist() == pytest.approx(weights[:2])
 

@@ -12,7 +12,7 @@ import pytest
 from foundation.connections import connect
 from foundation.errors import ForgottenChangesError, TableError
 from spark_apps.master import changes
-from spark_apps.master.changes import forget, newest_position, read_changes
+from spark_apps.master.changes import newest_position, prune_changes, read_changes
 from tests.spark_apps.conftest import ROWS
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def test_changes_that_were_forgotten_are_an_error_for_who_has_not_read_them(prod
     with connect(products.login) as connection:
         position = newest_position(connection, products.master)
         products.run("UPDATE product SET price_cents = 2 WHERE product_id = 4")
-        forget(connection, products.master, position)
+        prune_changes(connection, products.master, position)
     assert products.ask("SELECT COUNT(*) FROM product_change") == [(1,)]
     assert prices(read(products, position)) == {4: 2}
     with pytest.raises(ForgottenChangesError, match=f"behind position {position - 1} .* Take the newest snapshot"):
@@ -177,7 +177,7 @@ def test_changes_that_are_forgotten_while_they_are_read_are_still_read(
     def then_forget(connection: Connection, master: Master, after: int) -> None:
         look(connection, master, after)
         with connect(products.login) as other:
-            forget(other, master, after + 1)
+            prune_changes(other, master, after + 1)
 
     monkeypatch.setattr(changes, "_check_log_reaches", then_forget)
     assert prices(read(products, 0)) == {3: 1}

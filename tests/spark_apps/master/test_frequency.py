@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_apps.master.frequency import Estimate, decay, load_estimate, merge, store_estimate
+from spark_apps.master.frequency import Estimate, decay, merge, read_estimate, store_estimate
 
 if TYPE_CHECKING:
     from tests.spark_apps.conftest import Warehouse
@@ -71,7 +71,7 @@ def test_an_estimate_that_has_faded_away_is_an_empty_one(products: Warehouse) ->
     faded = merge(Estimate(0, 1.0, table), nothing, HALF_LIFE, 10)
     assert (faded.total, faded.weights.num_rows) == (0.0, 0)
     assert store_estimate(products.login, products.master, faded) == 0
-    assert load_estimate(products.login, products.master).weights.num_rows == 0
+    assert read_estimate(products.login, products.master).weights.num_rows == 0
 
 
 @pytest.mark.integration
@@ -80,7 +80,7 @@ def test_an_estimate_is_read_as_it_was_stored_and_replaces_the_one_before(produc
     for keys, weights, stored in (([5, 9, 10**15, -3], [6.0, 2.0, 1.0, 1.0], {5: 6.0, 9: 2.0}), ([7], [2.5], {7: 2.5})):
         table = pa.table({"product_id": pa.array(keys, pa.int64()), "weight": weights})
         assert store_estimate(products.login, products.master, Estimate(77, 20.0, table)) == len(stored)
-        found = load_estimate(products.login, products.master)
+        found = read_estimate(products.login, products.master)
         assert (found.until_ms, found.total) == (77, 20.0)
         assert dict(zip(*(column.to_pylist() for column in found.weights.columns), strict=True)) == stored
     assert products.ask("SELECT product_id, access_frequency FROM product_frequency") == [(7, 0.125)]

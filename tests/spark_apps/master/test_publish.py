@@ -60,7 +60,7 @@ def test_runs_take_turns_to_build_and_to_publish(
     assert publish(products.login, products.master, ranking, folder).version == 1
 
 
-@pytest.mark.parametrize("moment", ["PageFile", "swap_in", "announce", "remove_old", "forget"])
+@pytest.mark.parametrize("moment", ["PageFile", "swap_in", "announce", "remove_old", "prune_changes"])
 def test_a_publisher_that_was_killed_finishes_when_it_is_run_again(
     products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:

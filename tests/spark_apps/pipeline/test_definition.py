@@ -8,7 +8,7 @@ import pytest
 
 from foundation.errors import PipelineError
 from foundation.settings import ROOT
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,14 +26,14 @@ def written(folder: Path, text: str) -> Path:
 
 def test_the_demos_pipeline_is_valid() -> None:
     """It names the demo's topics."""
-    sales = load_pipeline("sales")
+    sales = read_pipeline("sales")
     assert (sales.source.topic, sales.enriched.topic, sales.master.key) == ("sales", "sales.enriched", ["product_id"])
 
 
 def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
     """So that a typing error is seen at once."""
     with pytest.raises(PipelineError, match=r"there is no pipelines/slaes\.toml\. Name one of: .*sales"):
-        load_pipeline("slaes")
+        read_pipeline("slaes")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_wrong_field_is_named_with_its_rule_and_value(tmp_path: Path, old: str
     assert old in SALES
     folder = written(tmp_path, SALES.replace(old, new))
     with pytest.raises(PipelineError, match=says) as caught:
-        load_pipeline("changed", folder)
+        read_pipeline("changed", folder)
     assert "pipelines/changed.toml" in str(caught.value)
 
 
@@ -106,7 +106,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     """As an editor leaves it that marks UTF-8."""
     folder = written(tmp_path, SALES)
     (folder / "changed.toml").write_text(SALES, "utf-8-sig")
-    assert load_pipeline("changed", folder).name == "changed"
+    assert read_pipeline("changed", folder).name == "changed"
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
@@ -114,4 +114,4 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     folder = written(tmp_path, SALES)
     (folder / "changed.toml").write_bytes(SALES.encode() + "# caf\u00e9\n".encode("latin-1"))
     with pytest.raises(PipelineError, match=r"^pipelines/changed\.toml must be UTF-8: .*0xe9"):
-        load_pipeline("changed", folder)
+        read_pipeline("changed", folder)
