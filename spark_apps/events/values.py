@@ -20,6 +20,7 @@ from spark_apps.pipeline.fields import (
     UNSIGNED,
     UUID,
 )  # fmt: skip
+from spark_apps.warehouse.civil_days import first_day
 
 QUOTE, DOT, MINUS, PLUS, ZERO, NINE = (ord(c) for c in '".-+09')
 CONTINUES = 0x80  # 10xxxxxx: a byte of a character that has begun
@@ -170,15 +171,14 @@ def _milliseconds(data: np.ndarray, start: int, stop: int) -> int:
     year, month, day = _digits(data, start, 4), _digits(data, start + 5, 2), _digits(data, start + 8, 2)
     hour, minute, second = _digits(data, start + 11, 2), _digits(data, start + 14, 2), _digits(data, start + 17, 2)
     fraction = _digits(data, start + 20, 3) if length == _LONG else 0
-    if year < FIRST_YEAR or not 1 <= month <= 12 or not 1 <= day <= _days_in(year, month):  # noqa: PLR2004
+    if year < FIRST_YEAR or not 1 <= month <= 12:  # noqa: PLR2004
+        return _NOTHING
+    before = first_day(year, month) - 1
+    if not 1 <= day < first_day(year, month + 1) - before:
         return _NOTHING
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and fraction >= 0):  # noqa: PLR2004
         return _NOTHING
-    return (
-        _days_since_1970(year, month, day) * _MILLISECONDS_A_DAY
-        + ((hour * 60 + minute) * 60 + second) * 1000
-        + fraction
-    )
+    return (before + day) * _MILLISECONDS_A_DAY + ((hour * 60 + minute) * 60 + second) * 1000 + fraction
 
 
 @kernel
@@ -189,21 +189,3 @@ def _digits(data: np.ndarray, start: int, count: int) -> int:
             return -1_000_000
         value = value * 10 + int(data[at]) - ZERO
     return value
-
-
-@kernel
-def _days_in(year: int, month: int) -> int:
-    if month == 2:  # noqa: PLR2004 - February
-        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
-    return 30 if month in (4, 6, 9, 11) else 31
-
-
-@kernel
-def _days_since_1970(year: int, month: int, day: int) -> int:
-    """Count days in the proleptic Gregorian calendar, with years that begin in March."""
-    shifted = year - (month <= 2)  # noqa: PLR2004
-    era = shifted // 400
-    year_of_era = shifted - era * 400
-    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1  # noqa: PLR2004
-    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    return era * 146_097 + day_of_era - 719_468

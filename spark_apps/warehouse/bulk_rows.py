@@ -15,6 +15,8 @@ from pyarrow import types as arrow_types
 from pymysql.constants import FIELD_TYPE
 from semistream.kernel import Integer, kernel
 
+from spark_apps.warehouse.civil_days import civil_date
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -148,7 +150,7 @@ def _write_times(out: np.ndarray, at: np.ndarray, nulls: np.ndarray, moments: np
         days = moments[row] // _DAY
         rest = moments[row] - days * _DAY
         seconds = rest // _SECOND
-        year, month, day = _date(days)
+        year, month, day = civil_date(days)
         year = year if 0 <= year <= _NO_YEAR else _NO_YEAR
         to = at[row]
         for part, width in (
@@ -158,21 +160,6 @@ def _write_times(out: np.ndarray, at: np.ndarray, nulls: np.ndarray, moments: np
             _write_number(out, to, part, width)
             to += np.uint64(width)
         at[row] = to
-
-
-@kernel
-def _date(day: int) -> tuple[int, int, int]:
-    """Tell year, month and day of a day counted from 1970; years begin in March here, so that a leap day ends one."""
-    day += 719_468  # since 1 March of year 0
-    era = day // 146_097  # of 400 years
-    day -= era * 146_097
-    year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
-    day -= 365 * year + year // 4 - year // 100
-    month = (5 * day + 2) // 153  # 0 is March
-    day -= (153 * month + 2) // 5
-    if month < 10:  # noqa: PLR2004
-        return era * 400 + year, month + 3, day + 1
-    return era * 400 + year + 1, month - 9, day + 1
 
 
 @kernel
