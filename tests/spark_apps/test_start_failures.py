@@ -85,8 +85,16 @@ def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
     ("old", "new", "says"),
     [
         ('topic = "starts"', 'topic = "nowhere"', "topic 'nowhere' is not on 127.0.0.1:"),
-        ('"quantity", "price', '"store_id", "price', "'starts_enriched' must have store_id int unsigned, has not. The"),
-        ('quantity = "uint32"', 'quantity = "int64"', "'starts_enriched' must have quantity bigint, has not. The Dag"),
+        (
+            '"quantity", "price',
+            '"store_id", "price',
+            "'starts_enriched' must have store_id int unsigned, got store_id missing. If",
+        ),
+        (
+            'quantity = "uint32"',
+            'quantity = "int64"',
+            "'starts_enriched' must have quantity bigint, got quantity int unsigned. If it",
+        ),
         ('name = "starts"', 'name = "never_made"', "table 'never_made_enriched' is not there. The Dag prepare_"),
         ('table = "product"', 'table = "goods"', "master table 'goods' is not there. Correct [master]."),
         ('"price_cents"]\nchanged', '"price_cents", "colour"]\nchanged', "'product' lacks colour. Correct [master]."),
