@@ -57,9 +57,9 @@ def main() -> None:
     """Run the program: one estimate."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
-    parser.add_argument("--minutes", type=_positive, default=60, help="how far to look back at most (default: 60)")
+    parser.add_argument("--minutes", type=_minutes, default=60, help="how far to look back at most (default: 60)")
     parser.add_argument(
-        "--half-life", type=_positive, default=60, help="minutes until an event counts half (default: 60)"
+        "--half-life", type=_minutes, default=60, help="minutes until an event counts half (default: 60)"
     )
     parser.add_argument("--keep", type=int, default=1_000_000, help="how many keys to keep (default: 1000000)")
     arguments = parser.parse_args()
@@ -71,10 +71,14 @@ def main() -> None:
     print(f"estimate_frequency: {line}", flush=True)
 
 
-def _positive(text: str) -> float:
-    number = float(text)
+def _minutes(text: str) -> float:
+    problem = argparse.ArgumentTypeError(f"must be a number of minutes above 0, got {text!r}")
+    try:
+        number = float(text)
+    except ValueError:
+        raise problem from None
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number of minutes above 0, got {text}")
+        raise problem
     return number
 
 
