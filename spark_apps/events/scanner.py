@@ -72,7 +72,7 @@ def _scan_event(
     starts: np.ndarray,
     ends: np.ndarray,
 ) -> int:
-    """Return the fields that were read as the bits of a number, or -1 when the event is not plain."""
+    """Return which fields were read, a bit for each, or -1 when the event is not plain."""
     seen, field = 0, -1
     at = _skip_space(data, at, end)
     if at >= end or data[at] != _OPEN:

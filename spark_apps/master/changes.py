@@ -105,9 +105,9 @@ def prune_changes(connection: Connection, master: Master, until: int) -> None:
 
 
 def _number(connection: Connection, master: Master) -> tuple[int, int]:
-    """Give committed changes without a position one; return the highest position, and how many changes got one.
+    """Number committed changes that have no position; return the highest position, and how many were numbered.
 
-    The row of master_changes is the lock: one reader at a time, until its commit. The next one sees these positions.
+    The row of master_changes is the lock: one reader numbers at a time, until its commit. The next one sees the result.
     """
     change = Names(master.table).change
     with connection.cursor() as cursor:

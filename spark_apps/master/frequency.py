@@ -97,8 +97,8 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
     with connect(loader, bulk=True) as connection, connection.cursor() as cursor:
         # This isolation level takes no locks on the master table: its writers go on.
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        # The optimizer takes a table that was just filled for empty and compares each staged key with each row. Without
-        # join buffers it looks each staged key up in the index.
+        # A table that was just filled looks empty to the optimizer, which then compares each staged key with each row.
+        # Without join buffers it looks each staged key up in the index.
         cursor.execute("SET SESSION join_cache_level = 0")
         same_key = " AND ".join(_same_key_condition(cursor, master.table, name) for name in master.key)
         cursor.execute(f"CREATE TEMPORARY TABLE staged ({kinds}, {WEIGHT} DOUBLE NOT NULL)")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path  # noqa: TC003  # in a signature that a reader may evaluate
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from foundation.errors import PipelineError
 from foundation.settings import settings
 from spark_apps.pipeline.expressions import check_expression
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Kafka's rule; a name of dots only is not allowed.
 Topic = Annotated[str, Field(max_length=249, pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$")]

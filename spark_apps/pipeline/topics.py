@@ -89,7 +89,7 @@ def _topic_id(bootstrap: str, topic: str) -> str:
 
 
 def _answer(bootstrap: str, question: Callable[[KafkaAdminClient], T]) -> T:
-    """Ask the broker. The connection is kept, because every task asks and the application asks all the time."""
+    """Ask the broker. The connection is kept, because tasks and the application ask often."""
     try:
         if bootstrap not in _admins:
             _admins[bootstrap] = KafkaAdminClient(

@@ -52,7 +52,7 @@ class _Column(NamedTuple):
 
 
 def parameter_types(schema: pa.Schema) -> bytes:
-    """Return the types of the columns, as the server is told them before the rows."""
+    """Return the types of the columns, as the server gets them before the rows."""
     return bytes(number for field in schema for number in _column(pa.array([], field.type)).kind)
 
 
