@@ -48,7 +48,7 @@ def read_carefully(value: bytes | None, kinds: Mapping[str, Kind], nullable: Col
 
 
 def _fields_of(value: bytes, known: Collection[str]) -> dict[str, Any]:
-    """Return the values of the known fields. Only those must not be there twice."""
+    """Return the values of the known fields, each of which must not be there twice."""
     try:
         event = json.loads(value.decode("utf-8"), object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
     except UnicodeDecodeError as problem:

@@ -28,7 +28,7 @@ _COLON, _T, _Z, _EIGHT = (ord(c) for c in ":TZ8")
 _UUID_LENGTH, _VERSION, _VARIANT = 36, 14, 19  # the latter two are the places of digits
 _WORDS = np.array([0, 8, 16, 24, _UUID_LENGTH - WIDTH])  # the words that cover a UUID begin there
 _DASHES, _ZEROS = each(ord("-")), each(ord("0"))
-_WHERE_DASHES = np.frombuffer(
+_DASH_PLACES = np.frombuffer(
     b"".join(bytes(0xFF * (at + i in (8, 13, 18, 23)) for i in range(WIDTH)) for at in _WORDS.tolist()), np.uint64
 )
 _EXACT_INTEGER = 2**53  # doubles hold all whole numbers up to it
@@ -148,8 +148,8 @@ def _is_uuid(data: np.ndarray, start: int, stop: int) -> bool:
     if stop - start != _UUID_LENGTH:
         return False
     for i in range(len(_WORDS)):
-        word, where = word_at(data, start + _WORDS[i]), _WHERE_DASHES[i]
-        if (word ^ _DASHES) & where or not is_hex(word & ~where | _ZEROS & where):
+        word, dashes = word_at(data, start + _WORDS[i]), _DASH_PLACES[i]
+        if (word ^ _DASHES) & dashes or not is_hex(word & ~dashes | _ZEROS & dashes):
             return False
     return bool(data[start + _VERSION] < _EIGHT or data[start + _VARIANT] >= _EIGHT)
 

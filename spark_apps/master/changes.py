@@ -73,13 +73,13 @@ def read_changes(connection: Connection, master: Master, after: int) -> Changes:
     columns = [name for name in master.columns if name not in master.key]
     # The stream joins by bytes, so keys are equal if their bytes are, whatever the column's collation says.
     exact = ", ".join(f"BINARY `{name}` AS `_{name}`" for name in master.key)
-    same = " AND ".join(f"r.`{name}` = c.`{name}` AND BINARY r.`{name}` = c.`_{name}`" for name in master.key)
+    same_key = " AND ".join(f"r.`{name}` = c.`{name}` AND BINARY r.`{name}` = c.`_{name}`" for name in master.key)
     changed = read_table(
         connection,
         f"SELECT {listed(master.key, 'c')}, {listed(columns, 'r')}, r.`{master.key[0]}` IS NOT NULL AS {PRESENT} "
         f"FROM (SELECT DISTINCT {listed(master.key)}, {exact} FROM `{change}` "
         "WHERE position > %s AND position <= %s) AS c "
-        f"LEFT JOIN `{master.table}` AS r ON {same} "
+        f"LEFT JOIN `{master.table}` AS r ON {same_key} "
         f"WHERE {' AND '.join(f'c.`{name}` IS NOT NULL' for name in master.key)}",
         (after, newest),
     )

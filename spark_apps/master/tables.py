@@ -150,11 +150,11 @@ def _triggers(master: Master) -> list[str]:
     change, keys = Names(master.table).change, listed(master.key)
     log_new = f"INSERT INTO `{change}` ({keys}) VALUES ({listed(master.key, 'NEW')})"
     log_old = f"INSERT INTO `{change}` ({keys}) VALUES ({listed(master.key, 'OLD')})"
-    same = " AND ".join(f"BINARY OLD.`{name}` <=> BINARY NEW.`{name}`" for name in master.key)
+    same_key = " AND ".join(f"BINARY OLD.`{name}` <=> BINARY NEW.`{name}`" for name in master.key)
     bodies = {
         "INSERT": log_new,
         "DELETE": log_old,
-        "UPDATE": f"BEGIN {log_new}; IF NOT ({same}) THEN {log_old}; END IF; END",
+        "UPDATE": f"BEGIN {log_new}; IF NOT ({same_key}) THEN {log_old}; END IF; END",
     }
     return [
         f"CREATE TRIGGER IF NOT EXISTS `{change}_{event.lower()}` AFTER {event} ON `{master.table}` FOR EACH ROW {body}"
