@@ -27,7 +27,7 @@ from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import write_pages
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import Names, prepare
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ def main() -> None:
 
 def pipeline() -> Pipeline:
     """The demo's."""
-    return load_pipeline("sales", ROOT / "pipelines")
+    return read_pipeline("sales", ROOT / "pipelines")
 
 
 def empty() -> None:

@@ -1,6 +1,6 @@
-"""Touch what our Spark applications use of Spark, so that the JVM that runs this can archive the classes at its end.
+"""Load the classes of Spark that the applications use, so that the JVM can archive them when this program ends.
 
-Run once by install.py, by spark-submit. It needs no service, and shows at once whether Spark runs on this machine.
+`make install` runs it once, by spark-submit. It needs no service, and fails if Spark does not run on this machine.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,18 +10,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 
-def passed_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give a worker what it can do without us."""
+def pass_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Do nothing in a Python worker."""
     yield from batches
 
 
 def write(batch: DataFrame, _batch_id: int) -> None:
-    """Do what a batch of a stream does."""
-    batch.mapInArrow(passed_on, batch.schema).write.format("noop").mode("append").save()
+    """Write a batch through a Python worker, as enrich_stream does."""
+    batch.mapInArrow(pass_on, batch.schema).write.format("noop").mode("append").save()
 
 
 def main() -> None:
-    """Run a stream and a count."""
+    """Run a stream, as enrich_stream does, and a count, as estimate_frequency does."""
     session = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
     stream = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     stream.writeStream.foreachBatch(write).trigger(availableNow=True).start().awaitTermination()

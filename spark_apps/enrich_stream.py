@@ -19,7 +19,7 @@ from foundation.settings import settings
 from spark_apps.enriching.enricher import Enricher
 from spark_apps.enriching.worker_join import check_join
 from spark_apps.master import snapshots
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running.failures import one_line
 from spark_apps.running.lease import Lease
 from spark_apps.running.query import Query
@@ -43,7 +43,7 @@ def main(make_enricher: MakeEnricher = Enricher) -> None:
     parser = argparse.ArgumentParser(description="Enrich a pipeline's stream until it is asked to stop.")
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
     try:
-        run(settings(), load_pipeline(parser.parse_args().pipeline), make_enricher)
+        run(settings(), read_pipeline(parser.parse_args().pipeline), make_enricher)
     except (FreshetError, pymysql.MySQLError) as failure:
         sys.exit(f"enrich_stream: {one_line(failure)}")
     print("enrich_stream: stopped as asked", flush=True)

@@ -1,15 +1,16 @@
-"""Estimate how often the stream asks for each master row, from a recent interval of the topic itself.
+"""Estimate how often the stream asks for each master row, from a recent interval of the topic.
 
 spark-submit estimate_frequency.py --pipeline sales
 
-The interval is one of Kafka's own timestamps, and begins where the last one ended: no event counts twice. Keys are
-counted exactly, by Spark, which spills what does not fit into memory; only the heaviest go to the driver
-(spark_apps/master/frequency.py says what that guarantees).
+The interval is one of Kafka's timestamps and begins where the last one ended, so no event counts twice. Spark counts
+keys exactly and spills what does not fit into memory. Only the heaviest keys go to the driver;
+spark_apps/master/frequency.py has the bounds of the error.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ from pyspark.sql import functions as f
 from foundation.connections import login
 from foundation.errors import FreshetError, PipelineError
 from foundation.settings import settings
-from spark_apps.master.frequency import WEIGHT, Estimate, load_estimate, merge, store_estimate
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.master.frequency import WEIGHT, Estimate, merge, read_estimate, store_estimate
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running.failures import one_line
 from spark_apps.running.session import create_session, kafka_options
 
@@ -39,12 +40,12 @@ COUNTED_AS = {"int64": "BIGINT", "uint32": "BIGINT", "string": "STRING", "uuid":
 
 @dataclass(frozen=True)
 class Window:
-    """What an estimate looks at and keeps.
+    """Which events an estimate counts, and how many keys it keeps.
 
     Attributes:
-        minutes: how far back it looks at most.
+        minutes: how far back the interval goes at most.
         half_life: minutes after which an event counts half.
-        keep: how many keys are kept.
+        keep: the number of keys.
     """
 
     minutes: float
@@ -53,30 +54,42 @@ class Window:
 
 
 def main() -> None:
-    """Estimate once and end."""
+    """Run the program: one estimate."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
-    parser.add_argument("--minutes", type=float, default=60, help="look back so far at most (default: 60)")
-    parser.add_argument("--half-life", type=float, default=60, help="minutes until an event counts half (default: 60)")
+    parser.add_argument("--minutes", type=_minutes, default=60, help="how far to look back at most (default: 60)")
+    parser.add_argument(
+        "--half-life", type=_minutes, default=60, help="minutes until an event counts half (default: 60)"
+    )
     parser.add_argument("--keep", type=int, default=1_000_000, help="how many keys to keep (default: 1000000)")
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
+    window = Window(arguments.minutes, arguments.half_life, arguments.keep)
     try:
-        line = estimate(
-            settings(), load_pipeline(chosen.pipeline), Window(chosen.minutes, chosen.half_life, chosen.keep)
-        )
+        line = estimate(settings(), read_pipeline(arguments.pipeline), window)
     except (FreshetError, pymysql.MySQLError, PySparkException, Py4JJavaError) as failure:
         sys.exit(f"estimate_frequency: {one_line(failure)}")
     print(f"estimate_frequency: {line}", flush=True)
 
 
+def _minutes(text: str) -> float:
+    problem = argparse.ArgumentTypeError(f"must be a number of minutes above 0, got {text!r}")
+    try:
+        number = float(text)
+    except ValueError:
+        raise problem from None
+    if not 0 < number < math.inf:
+        raise problem
+    return number
+
+
 def estimate(chosen: Settings, pipeline: Pipeline, window: Window) -> str:
-    """Count, merge with what was known, store; return what was done."""
+    """Count, merge with the earlier estimate, store; return a line about it."""
     loader = login("loader", chosen)
-    earlier = load_estimate(loader, pipeline.master)
+    earlier = read_estimate(loader, pipeline.master)
     until = time.time_ns() // 1_000_000
     since = max(until - round(window.minutes * MINUTE), earlier.until_ms)
     if since >= until:
-        return "nothing to count: the last interval ended after this one; is the clock right?"
+        return "nothing counted: the last estimate ends in the future. Check the clock."
     counted = count_keys(chosen, pipeline, since, until, window.keep)
     merged = merge(earlier, counted, window.half_life * MINUTE, window.keep)
     stored = store_estimate(loader, pipeline.master, merged)
@@ -85,19 +98,20 @@ def estimate(chosen: Settings, pipeline: Pipeline, window: Window) -> str:
 
 
 def count_keys(chosen: Settings, pipeline: Pipeline, since: int, until: int, keep: int) -> Estimate:
-    """Count the events of an interval by key: the heaviest keys, and the number of events that have a key."""
+    """Count the events of an interval that have a key: all of them, and those of the heaviest keys."""
     key = pipeline.master.key
     unfit = {name: pipeline.source.fields[name] for name in key if pipeline.source.fields[name] not in COUNTED_AS}
     if unfit:
         raise PipelineError(
-            f"master.key must be of {', '.join(COUNTED_AS)} to be counted, got {unfit}", "Name another key."
+            f"master.key must have fields of the types {', '.join(COUNTED_AS)} to be counted, got {unfit}",
+            "Name another key in the pipeline's file.",
         )
     session = create_session(f"estimate_frequency {pipeline.name}")
     interval = {
         "startingTimestamp": str(since),
         "endingTimestamp": str(until),
-        "startingOffsetsByTimestampStrategy": "latest",  # a partition without events since then has nothing to count
-        "failOnDataLoss": "false",  # what the broker removed meanwhile is not missed in an estimate
+        "startingOffsetsByTimestampStrategy": "latest",  # for a partition that has no events since then
+        "failOnDataLoss": "false",  # an estimate can do without events that the broker removes meanwhile
     }
     events = session.read.format("kafka").options(**kafka_options(chosen, pipeline.source.topic) | interval).load()
     fields = ", ".join(f"`{name}` {COUNTED_AS[pipeline.source.fields[name]]}" for name in key)

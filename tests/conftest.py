@@ -19,7 +19,7 @@ from services import stack
 from services.airflow_api import AirflowApi
 from services.ports import PORTS, free_ports
 from spark_apps.master.catalogue import load_catalogue
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.tables import create_tables
 from spark_apps.pipeline.topics import create_topics
 from spark_apps.warehouse.migrations import migrate
@@ -74,7 +74,7 @@ def airflow(running: Settings) -> Iterator[AirflowApi]:
 def migrated(running: Settings) -> Settings:
     """The stack, with the warehouse's tables in it."""
     migrate(login("owner", running))
-    create_tables(login("owner", running), load_pipeline("sales"))
+    create_tables(login("owner", running), read_pipeline("sales"))
     return running
 
 
@@ -88,5 +88,5 @@ def catalogue(migrated: Settings) -> Settings:
 @pytest.fixture(scope="session")
 def topics(running: Settings) -> Settings:
     """The stack, with the demo pipeline's topics in its broker."""
-    create_topics(running.kafka_bootstrap, load_pipeline("sales"))
+    create_topics(running.kafka_bootstrap, read_pipeline("sales"))
     return running

@@ -16,7 +16,7 @@ from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.tables import create_tables
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def write_pipeline(  # noqa: PLR0913, PLR0917  # what pipelines of the benchmark
         text = text.replace(old, new)
     chosen.pipelines.mkdir(exist_ok=True)
     (chosen.pipelines / f"{name}.toml").write_text(text)
-    pipeline = load_pipeline(name)
+    pipeline = read_pipeline(name)
     create_tables(login("owner", chosen), pipeline)
     return pipeline
 

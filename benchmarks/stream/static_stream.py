@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from foundation.connections import login
 from foundation.settings import settings
-from spark_apps.pipeline.definition import POSITION, load_pipeline
+from spark_apps.pipeline.definition import POSITION, read_pipeline
 from spark_apps.running.query import POLL_RECORDS
 from spark_apps.running.session import create_session, kafka_options
 
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--tuned", action="store_true")
     asked = parser.parse_args()
-    chosen, pipeline, loader = settings(), load_pipeline(asked.pipeline), login("loader")
+    chosen, pipeline, loader = settings(), read_pipeline(asked.pipeline), login("loader")
     session = create_session("static_stream")
     connection = {
         "url": f"jdbc:mysql://{loader.host}:{loader.port}/{loader.database}?permitMysqlScheme&sslMode=disable&uuidAsString",

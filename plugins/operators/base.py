@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from plugins.one_line import RETRY_POLICY, one_line
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,4 +45,4 @@ class PipelineOperator(FreshetOperator):
 
     def definition(self) -> Pipeline:
         """Return what the pipeline's file says."""
-        return load_pipeline(self.pipeline)
+        return read_pipeline(self.pipeline)

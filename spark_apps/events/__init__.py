@@ -1,1 +1,1 @@
-"""From the bytes of events to Arrow columns."""
+"""Reading events: from bytes to Arrow columns."""

@@ -1,9 +1,8 @@
-"""Reads flat JSON objects of known fields straight into columns, a batch in one kernel.
+"""Read plain events straight into columns, a batch in one kernel.
 
-It takes the plain ones, which are nearly all: UTF-8, no escapes in strings, no nested values, numbers of usual length,
-each known field once, each value of its type (event_values.py). What is not plain is left to the careful reader in
-events.py, event by event, which alone decides what is wrong with it. Whatever the kernel takes, the careful reader
-would read the same (a property test).
+Nearly all events are plain: a flat JSON object, UTF-8, no escapes in strings, numbers of usual length, each known field
+once, each value of its type (values.py). The scanner skips the others. The careful reader (careful.py) reads those one
+by one and decides whether they are readable. A property test: it reads plain events as the scanner does.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 from semistream.kernels import inlined, kernel
 
-from spark_apps.events.values import CONTINUES, DOT, MINUS, NINE, PLUS, QUOTE, ZERO, is_exponent, take_value
-from spark_apps.events.words import WIDTH, first, leading, not_digits, not_plain, word_at
+from spark_apps.events.values import CONTINUES, DOT, MINUS, NINE, PLUS, QUOTE, ZERO, is_exponent, read_value
+from spark_apps.events.words import WIDTH, bytes_before, leading, not_digits, not_plain, word_at
 
 _MOST_DIGITS = 18
 _COLON, _COMMA, _OPEN, _CLOSE, _SPACE = (ord(c) for c in ":,{} ")
 _WORDS = np.frombuffer(b"null true false", np.uint8)
-_NULL, _TRUE, _FALSE = 0, 5, 10  # where each begins
-_MALFORMED = -1
+_NULL, _TRUE, _FALSE = 0, 5, 10  # where each word begins
+_NOT_PLAIN = -1
 
 
 @kernel
@@ -35,16 +34,16 @@ def scan(
     starts: np.ndarray,
     ends: np.ndarray,
 ) -> None:
-    """Fill the columns of each plain event and mark it; a null has its start at -1.
+    """Fill the columns of each plain event and mark it; a null has the start -1.
 
     Args:
         data: the events' bytes.
-        offsets: where each event begins; one more for the last one's end.
+        offsets: where each event begins, and where the last one ends.
         names: the fields' names, one after the other.
-        name_offsets: where each name begins.
-        kinds: each field's kind.
-        nullable: fields that may be null.
-        plain: set for the events that were read.
+        name_offsets: where each name begins, and where the last one ends.
+        kinds: the number of each field's type (spark_apps/pipeline/fields.py).
+        nullable: True for fields that may be null.
+        plain: set to True for each plain event.
         numbers: by field and event, the value of an INTEGER, UNSIGNED or TIMESTAMP (milliseconds).
         floats: by field and event, the value of a FLOATING.
         starts: by field and event, where a value's bytes begin.
@@ -73,40 +72,40 @@ def _scan_event(
     starts: np.ndarray,
     ends: np.ndarray,
 ) -> int:
-    """Return the set of fields that were read, as bits, or -1 when the event is not plain."""
+    """Return which fields were read, a bit for each, or -1 when the event is not plain."""
     seen, field = 0, -1
     at = _skip_space(data, at, end)
     if at >= end or data[at] != _OPEN:
-        return _MALFORMED
+        return _NOT_PLAIN
     separator = _COMMA
     at += 1
     while separator == _COMMA:
         start = _skip_space(data, at, end)
         stop = _string_end(data, start, end)
         if stop < 0:
-            return _MALFORMED
+            return _NOT_PLAIN
         field = _find(data, start + 1, stop, names, name_offsets, field + 1)
         at = _skip_space(data, stop + 1, end)
         if at >= end or data[at] != _COLON:
-            return _MALFORMED
+            return _NOT_PLAIN
         start = _skip_space(data, at + 1, end)
         stop = _value_end(data, start, end)
         if stop < 0:
-            return _MALFORMED
+            return _NOT_PLAIN
         if field >= 0:
             bit = 1 << field
-            if seen & bit or not take_value(
+            if seen & bit or not read_value(
                 data, start, stop, kinds[field], nullable[field], (field, event), numbers, floats, starts, ends
             ):
-                return _MALFORMED
+                return _NOT_PLAIN
             seen |= bit
         at = _skip_space(data, stop, end)
         if at >= end:
-            return _MALFORMED
+            return _NOT_PLAIN
         separator = data[at]
         at += 1
     if separator != _CLOSE or _skip_space(data, at, end) != end:
-        return _MALFORMED
+        return _NOT_PLAIN
     return seen
 
 
@@ -119,16 +118,16 @@ def _skip_space(data: np.ndarray, at: int, end: int) -> int:
 
 @inlined
 def _string_end(data: np.ndarray, start: int, end: int) -> int:
-    """Find the closing quote of a plain string that begins at `start`."""
+    """Return where the closing quote of the plain string at `start` is, or -1."""
     if start >= end or data[start] != QUOTE:
-        return _MALFORMED
+        return _NOT_PLAIN
     at = start + 1
     while at < end:
         flags = not_plain(word_at(data, at))
         if not flags:
             at += WIDTH
             continue
-        at += first(flags)
+        at += bytes_before(flags)
         if at >= end:
             break
         byte = data[np.uint64(at)]
@@ -138,12 +137,12 @@ def _string_end(data: np.ndarray, start: int, end: int) -> int:
         if not width:
             break
         at += width
-    return _MALFORMED
+    return _NOT_PLAIN
 
 
 @kernel
 def _wide_character(data: np.ndarray, at: int, end: int) -> int:
-    """Return the bytes of the character that begins there, 0 when it is not UTF-8 (RFC 3629, section 4)."""
+    """Return how many bytes the character at `at` has, 0 when it is not UTF-8 (RFC 3629, section 4)."""
     lead = data[at]
     low, high = 0x80, 0xBF  # of the second byte
     if 0xC2 <= lead <= 0xDF:  # noqa: PLR2004 - the RFC's own numbers, here and below
@@ -168,45 +167,46 @@ def _wide_character(data: np.ndarray, at: int, end: int) -> int:
 
 @inlined
 def _value_end(data: np.ndarray, start: int, end: int) -> int:
-    """Find the end of a plain string, a number, null, true or false."""
+    """Return where a plain string, a number, null, true or false ends, or -1."""
     if start >= end:
-        return _MALFORMED
+        return _NOT_PLAIN
     if data[start] == QUOTE:
         stop = _string_end(data, start, end)
-        return stop + 1 if stop >= 0 else _MALFORMED
+        return stop + 1 if stop >= 0 else _NOT_PLAIN
     if data[start] == MINUS or ZERO <= data[start] <= NINE:
-        stop = start + first(not_digits(word_at(data, start)))
+        stop = start + bytes_before(not_digits(word_at(data, start)))
         if data[start] > ZERO and start + WIDTH > stop < end and not _goes_on(data[stop]):
             return stop
         return _number_end(data, start, end)
     if _is_word(data, start, end, _NULL, 4) or _is_word(data, start, end, _TRUE, 4):
         return start + 4
-    return start + 5 if _is_word(data, start, end, _FALSE, 5) else _MALFORMED
+    return start + 5 if _is_word(data, start, end, _FALSE, 5) else _NOT_PLAIN
 
 
 @inlined
 def _goes_on(byte: int) -> bool:
-    """Tell whether a number goes on after its digits."""
+    """Return whether a number goes on after its digits."""
     return byte == DOT or is_exponent(byte)
 
 
 @kernel
 def _number_end(data: np.ndarray, start: int, end: int) -> int:
+    """Return where a number of JSON ends, or -1."""
     digit = start + (data[start] == MINUS)
     at = _digits_end(data, digit, end)
     if at == digit or at - digit > _MOST_DIGITS or (at - digit > 1 and data[digit] == ZERO):
-        return _MALFORMED
+        return _NOT_PLAIN
     if at < end and data[at] == DOT:
         digit = at + 1
         at = _digits_end(data, digit, end)
         if at == digit:
-            return _MALFORMED
+            return _NOT_PLAIN
     if at < end and is_exponent(data[at]):
         digit = at + 1
         digit += digit < end and (data[digit] == PLUS or data[digit] == MINUS)
         at = _digits_end(data, digit, end)
         if at == digit:
-            return _MALFORMED
+            return _NOT_PLAIN
     return int(at)
 
 
@@ -219,7 +219,7 @@ def _digits_end(data: np.ndarray, at: int, end: int) -> int:
 
 @kernel
 def _is_word(data: np.ndarray, start: int, end: int, word: int, length: int) -> bool:
-    """Tell whether one of the words stands there."""
+    """Return whether one of the words begins at `start`."""
     if start + length > end:
         return False
     same = True
@@ -230,7 +230,7 @@ def _is_word(data: np.ndarray, start: int, end: int, word: int, length: int) -> 
 
 @inlined
 def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offsets: np.ndarray, likely: int) -> int:
-    """Find the field of a name; events mostly have them in the order of the schema."""
+    """Return the field of a name, or -1; the likely one first, as most events have the fields in the schema's order."""
     fields = len(name_offsets) - 1
     field = likely
     for _ in range(fields):
@@ -249,7 +249,7 @@ def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offse
 
 @kernel
 def gather(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
-    """Copy texts one after the other; `offsets` says where each belongs."""
+    """Copy the texts between starts and ends, each to its place of `offsets`."""
     for i in range(len(starts)):
         to, start = np.uint64(offsets[i]), np.uint64(starts[i])  # unsigned: no index counts from the end
         for at in range(np.uint64(ends[i]) - start):

@@ -1,6 +1,6 @@
-"""Takes the plain values of events into their columns: what each type's values look like when nothing is odd.
+"""Read the plain values of events into their columns: the usual forms of each type.
 
-The scanner (event_scanner.py) finds where a value is; here it is read, or left to the careful reader.
+The scanner (scanner.py) finds where a value is. A value of another form makes its event not plain.
 """
 
 from __future__ import annotations
@@ -20,38 +20,39 @@ from spark_apps.pipeline.fields import (
     UNSIGNED,
     UUID,
 )  # fmt: skip
+from spark_apps.warehouse.civil_days import first_day
 
 QUOTE, DOT, MINUS, PLUS, ZERO, NINE = (ord(c) for c in '".-+09')
-CONTINUES = 0x80  # 10xxxxxx: a byte of a character that has begun
+CONTINUES = 0x80  # 10xxxxxx: a byte of a character, but not its first
 _COLON, _T, _Z, _EIGHT = (ord(c) for c in ":TZ8")
-_UUID_LENGTH, _VERSION, _VARIANT = 36, 14, 19  # and where these digits are
-_WORDS = np.array([0, 8, 16, 24, _UUID_LENGTH - WIDTH])  # that have all its characters
+_UUID_LENGTH, _VERSION, _VARIANT = 36, 14, 19  # the latter two are the places of digits
+_WORDS = np.array([0, 8, 16, 24, _UUID_LENGTH - WIDTH])  # the words that cover a UUID begin there
 _DASHES, _ZEROS = each(ord("-")), each(ord("0"))
-_WHERE_DASHES = np.frombuffer(
+_DASH_PLACES = np.frombuffer(
     b"".join(bytes(0xFF * (at + i in (8, 13, 18, 23)) for i in range(WIDTH)) for at in _WORDS.tolist()), np.uint64
 )
 _EXACT_INTEGER = 2**53  # doubles hold all whole numbers up to it
 _POWERS = np.array([float(10**n) for n in range(23)])  # and these powers of ten
-_NOTHING = -(2**63)  # in place of a number that is not plain
+_NO_NUMBER = -(2**63)  # stands for a number that is not plain
 
 
 @inlined
-def take_value(
+def read_value(
     data: np.ndarray,
     start: int,
     stop: int,
     kind: int,
-    nullable: bool,  # noqa: FBT001 - of the field, as the kind is
+    nullable: bool,  # noqa: FBT001 - the field's, as the kind is
     place: tuple[int, int],
     numbers: np.ndarray,
     floats: np.ndarray,
     starts: np.ndarray,
     ends: np.ndarray,
 ) -> bool:
-    """Take one value into its column; false when it is not plainly of its kind."""
-    first = data[start]
-    quoted = first == QUOTE
-    if stop - start == 4 and first == 110:  # noqa: PLR2004 - null
+    """Read one value into its column; return False when it is not a plain value of its type."""
+    lead = data[start]
+    quoted = lead == QUOTE
+    if stop - start == 4 and lead == 110:  # noqa: PLR2004 - null
         starts[place] = -1
         return nullable
     starts[place], ends[place] = start + quoted, stop - quoted
@@ -60,10 +61,10 @@ def take_value(
         if width <= WIDTH and not leading(not_digits(word), width):
             numbers[place] = decimal(word, width)
         else:
-            numbers[place] = _NOTHING if quoted or first > NINE else _integer(data, start, stop)
-        return bool(numbers[place] != _NOTHING and (kind == INTEGER or 0 <= numbers[place] <= LARGEST_UNSIGNED))
+            numbers[place] = _NO_NUMBER if quoted or lead > NINE else _integer(data, start, stop)
+        return bool(numbers[place] != _NO_NUMBER and (kind == INTEGER or 0 <= numbers[place] <= LARGEST_UNSIGNED))
     if kind == FLOATING:
-        floats[place] = np.nan if quoted or first > NINE else _floating(data, start, stop)
+        floats[place] = np.nan if quoted or lead > NINE else _floating(data, start, stop)
         return not np.isnan(floats[place])
     if kind == TEXT:
         return quoted and _is_short(data, start + 1, stop - 1)
@@ -71,7 +72,7 @@ def take_value(
         return quoted and _is_uuid(data, start + 1, stop - 1)
     if kind == TIMESTAMP and quoted:
         numbers[place] = _milliseconds(data, start + 1, stop - 1)
-        return bool(numbers[place] != _NOTHING)
+        return bool(numbers[place] != _NO_NUMBER)
     return False
 
 
@@ -82,20 +83,20 @@ def _integer(data: np.ndarray, start: int, stop: int) -> int:
     value = 0
     for at in range(start + negative, stop):
         if not ZERO <= data[at] <= NINE:
-            return _NOTHING
+            return _NO_NUMBER
         value = value * 10 + int(data[at]) - ZERO
     return -value if negative else value
 
 
 @kernel
 def _floating(data: np.ndarray, start: int, stop: int) -> float:
-    """Read a number as the nearest double, NaN when that takes more than one rounding.
+    """Read a number as the nearest double, or NaN when that takes more than one rounding.
 
-    Significand and power of ten are both exact doubles here, so that one operation rounds to the nearest (W. D.
-    Clinger, How to Read Floating Point Numbers Accurately, 1990).
+    Significand and power of ten are exact doubles, so one operation rounds to the nearest double (W. D. Clinger, How to
+    Read Floating Point Numbers Accurately, 1990).
     """
     whole = _integer(data, start, stop)
-    if whole != _NOTHING:
+    if whole != _NO_NUMBER:
         return float(whole)
     significand, power, after_dot = 0, 0, 0
     at = start + (data[start] == MINUS)
@@ -124,13 +125,13 @@ def _floating(data: np.ndarray, start: int, stop: int) -> float:
 
 @kernel
 def is_exponent(byte: int) -> bool:
-    """Tell whether an exponent begins there."""
+    """Return whether a byte begins an exponent."""
     return byte | 0x20 == 0x65  # noqa: PLR2004 - E or e
 
 
 @kernel
 def _is_short(data: np.ndarray, start: int, stop: int) -> bool:
-    """Tell whether a text has at most so many characters as a text may."""
+    """Return whether a text has at most LONGEST_TEXT characters."""
     if stop - start <= LONGEST_TEXT:
         return True
     characters = 0
@@ -143,12 +144,12 @@ def _is_short(data: np.ndarray, start: int, stop: int) -> bool:
 
 @kernel
 def _is_uuid(data: np.ndarray, start: int, stop: int) -> bool:
-    """Tell whether 36 characters are a UUID in lower case that the warehouse takes (fields.py)."""
+    """Return whether a text is a UUID in lower case that the warehouse takes (spark_apps/pipeline/fields.py)."""
     if stop - start != _UUID_LENGTH:
         return False
     for i in range(len(_WORDS)):
-        word, where = word_at(data, start + _WORDS[i]), _WHERE_DASHES[i]
-        if (word ^ _DASHES) & where or not is_hex(word & ~where | _ZEROS & where):
+        word, dashes = word_at(data, start + _WORDS[i]), _DASH_PLACES[i]
+        if (word ^ _DASHES) & dashes or not is_hex(word & ~dashes | _ZEROS & dashes):
             return False
     return bool(data[start + _VERSION] < _EIGHT or data[start + _VARIANT] >= _EIGHT)
 
@@ -159,51 +160,33 @@ _MILLISECONDS_A_DAY = 86_400_000
 
 @kernel
 def _milliseconds(data: np.ndarray, start: int, stop: int) -> int:
-    """Read a UTC time of one of the two plain forms as milliseconds since 1970."""
+    """Read a UTC time in one of the two plain forms as milliseconds since 1970."""
     length = stop - start
     if length not in (_SHORT, _LONG) or data[stop - 1] != _Z or data[start + 10] != _T:
-        return _NOTHING
+        return _NO_NUMBER
     if data[start + 4] != MINUS or data[start + 7] != MINUS:
-        return _NOTHING
+        return _NO_NUMBER
     if data[start + 13] != _COLON or data[start + 16] != _COLON or (length == _LONG and data[start + 19] != DOT):
-        return _NOTHING
+        return _NO_NUMBER
     year, month, day = _digits(data, start, 4), _digits(data, start + 5, 2), _digits(data, start + 8, 2)
     hour, minute, second = _digits(data, start + 11, 2), _digits(data, start + 14, 2), _digits(data, start + 17, 2)
     fraction = _digits(data, start + 20, 3) if length == _LONG else 0
-    if year < FIRST_YEAR or not 1 <= month <= 12 or not 1 <= day <= _days_in(year, month):  # noqa: PLR2004
-        return _NOTHING
+    if year < FIRST_YEAR or not 1 <= month <= 12:  # noqa: PLR2004
+        return _NO_NUMBER
+    before = first_day(year, month) - 1
+    if not 1 <= day < first_day(year, month + 1) - before:
+        return _NO_NUMBER
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and fraction >= 0):  # noqa: PLR2004
-        return _NOTHING
-    return (
-        _days_since_1970(year, month, day) * _MILLISECONDS_A_DAY
-        + ((hour * 60 + minute) * 60 + second) * 1000
-        + fraction
-    )
+        return _NO_NUMBER
+    return (before + day) * _MILLISECONDS_A_DAY + ((hour * 60 + minute) * 60 + second) * 1000 + fraction
 
 
 @kernel
 def _digits(data: np.ndarray, start: int, count: int) -> int:
+    """Read a number of so many digits, or return a negative one."""
     value = 0
     for at in range(start, start + count):
         if not ZERO <= data[at] <= NINE:
             return -1_000_000
         value = value * 10 + int(data[at]) - ZERO
     return value
-
-
-@kernel
-def _days_in(year: int, month: int) -> int:
-    if month == 2:  # noqa: PLR2004 - February
-        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
-    return 30 if month in (4, 6, 9, 11) else 31
-
-
-@kernel
-def _days_since_1970(year: int, month: int, day: int) -> int:
-    """Count days in the proleptic Gregorian calendar, with years that begin in March."""
-    shifted = year - (month <= 2)  # noqa: PLR2004
-    era = shifted // 400
-    year_of_era = shifted - era * 400
-    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1  # noqa: PLR2004
-    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    return era * 146_097 + day_of_era - 719_468

@@ -1,1 +1,1 @@
-"""Master data: made, loaded, ordered by estimated access frequency, published as a snapshot."""
+"""Master data: the demo's catalogue, the estimate, the ranked copy, snapshots, the change log."""

@@ -1,4 +1,4 @@
-"""A believable catalogue of products, about 120 bytes a row, in an order that has nothing to do with how they sell."""
+"""Make and load the demo's catalogue of products: about 120 bytes a row, in an order independent of their sales."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ CATEGORIES = ("kitchen", "garden", "outdoor", "home", "tools", "clothing")
 CENTS = (99, 50_000)
 GRAMS = (20, 20_000)
 LARGEST_MAKER = 400
-FIRST_BARCODE = 400_000_000_000  # twelve digits; the thirteenth checks them
+FIRST_BARCODE = 400_000_000_000  # twelve digits; the thirteenth is the check digit
 CHUNK_ROWS = 100_000
 
 
 def make_catalogue(rows: int, seed: int) -> Iterator[pa.RecordBatch]:
-    """Make products 1..rows in chunks; warehouse keys are a permutation of the same numbers (4 bytes a row held)."""
+    """Make products 1..rows in chunks. Warehouse keys are a permutation of these numbers (in memory: 4 bytes a row)."""
     keys = np.random.default_rng(seed).permutation(np.arange(1, rows + 1, dtype=np.uint32))
-    for first in range(0, rows, CHUNK_ROWS):
-        chunk = keys[first : first + CHUNK_ROWS]
-        yield _make_chunk(np.arange(first + 1, first + 1 + len(chunk)), chunk, np.random.default_rng((seed, first)))
+    for start in range(0, rows, CHUNK_ROWS):
+        chunk = keys[start : start + CHUNK_ROWS]
+        yield _make_chunk(np.arange(start + 1, start + 1 + len(chunk)), chunk, np.random.default_rng((seed, start)))
 
 
 def load_catalogue(owner: Login, rows: int, seed: int = 1, report: Callable[[str], None] = lambda _line: None) -> int:
-    """Fill the product table, all or nothing, unless it has rows; return how many it has now."""
+    """Fill the product table in one transaction, unless it has rows; return how many it has."""
     with connect(owner, bulk=True) as connection:
         with connection.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM product")
@@ -61,16 +61,16 @@ def load_catalogue(owner: Login, rows: int, seed: int = 1, report: Callable[[str
         loaded = 0
         for chunk in _made_ahead(make_catalogue(rows, seed)):
             loaded += load(connection, "product", pa.Table.from_batches([chunk]))
-            report(f"{loaded:,} of {rows:,} products are loaded ({loaded / rows:.0%})")
+            report(f"{loaded:,} of {rows:,} products loaded ({loaded / rows:.0%})")
     return loaded
 
 
 def _made_ahead(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Make each chunk while the server takes the one before."""
     with ThreadPoolExecutor(1) as maker:
-        coming = maker.submit(next, chunks, None)
-        while (chunk := coming.result()) is not None:
-            coming = maker.submit(next, chunks, None)
+        next_chunk = maker.submit(next, chunks, None)
+        while (chunk := next_chunk.result()) is not None:
+            next_chunk = maker.submit(next, chunks, None)
             yield chunk
 
 
@@ -101,8 +101,8 @@ def _join(separator: str, *words: pa.Array | str) -> pa.Array:
 
 
 def _ean13(twelve: np.ndarray) -> np.ndarray:
-    """Append the digit that checks the others: weights 1 and 3 in turn, up to the next multiple of ten."""
+    """Append the check digit: with it, the digits weighted 1 and 3 in turn add up to a multiple of ten."""
     digits = twelve[:, np.newaxis] // 10 ** np.arange(12) % 10
     weighted = digits @ np.tile([3, 1], 6)
-    checked: np.ndarray = twelve * 10 + -weighted % 10
-    return checked
+    thirteen: np.ndarray = twelve * 10 + -weighted % 10
+    return thirteen

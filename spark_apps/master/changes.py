@@ -1,13 +1,14 @@
-"""Row changes of a master table, incrementally and completely.
+"""Read the row changes of a master table from its change log: new ones only, and none is missed.
 
-Triggers log the key of every row that a transaction inserts, updates or deletes, in the same transaction: what is
-committed is logged, what is rolled back is not. A number that is drawn at the insert (AUTO_INCREMENT, a clock) says
-nothing of the order of commits: a reader that went on behind the highest one would never see a transaction that had
-drawn a lower one and committed later. So a change gets its position only after its commit: a reader first numbers the
-changes that it can see and that have no number, one reader at a time. A change that becomes visible later gets a higher
-position, always. No clock is asked.
+Triggers log the key of every row that a transaction inserts, updates or deletes, in the same transaction: a commit
+keeps the log entry, a rollback removes it.
 
-A reader gets rows as they are now, not as they were: a change may be told twice, none is ever missed.
+The log's AUTO_INCREMENT numbers and clocks do not follow the order of commits. A reader that went on behind the highest
+number would miss a transaction that drew a lower one and committed later. So a change gets its position only after its
+commit: a reader first numbers the visible changes that have none, one reader at a time. A change that becomes visible
+later always gets a higher position.
+
+A reader gets the rows as they are now: it may get a change twice, and never misses one.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ if TYPE_CHECKING:
 
 AT_ONCE = 10_000
 PRESENT = "__present"
-# For one transaction: a statement sees what is committed when it begins, and locks no gaps that writers insert into.
+# For one transaction: a statement sees what is committed when it begins, and locks no gaps, so that writers can insert.
 LOCK_ROWS_ONLY = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
 class Changes(NamedTuple):
-    """What changed behind a position.
+    """The changes behind a position.
 
     Attributes:
-        position: where to go on reading.
-        rows: the changed rows that are there, key and columns, as they are now.
-        deleted: the keys that are no longer there.
+        position: where the next read goes on.
+        rows: the changed rows that exist, key and columns, as they are now.
+        deleted: the keys of the changed rows that do not exist.
     """
 
     position: int
@@ -48,7 +49,7 @@ class Changes(NamedTuple):
 
 
 def newest_position(connection: Connection, master: Master) -> int:
-    """Number what was committed until now and return the highest position: a query that begins later sees it all."""
+    """Number all committed changes and return the highest position. A query that begins later sees all of them."""
     while True:
         position, numbered = _number(connection, master)
         if numbered < AT_ONCE:
@@ -56,41 +57,40 @@ def newest_position(connection: Connection, master: Master) -> int:
 
 
 def read_changes(connection: Connection, master: Master, after: int) -> Changes:
-    """Read what changed behind a position: a snapshot's, or that of the read before.
+    """Read the changes behind a position.
 
     Args:
-        connection: of an account that may number changes, such as the loader; kept open by who reads often. It must
-            not be in the middle of a transaction.
+        connection: of an account that may number changes, for example the loader. It must not have an open transaction.
         master: the master table.
-        after: what was read already.
+        after: the position, of a snapshot or of the last read.
 
     Raises:
-        ForgottenChangesError: the log does not reach back that far.
+        ForgottenChangesError: the log does not reach back to the position.
     """
     change = Names(master.table).change
     newest = newest_position(connection, master)
     _check_log_reaches(connection, master, after)
     columns = [name for name in master.columns if name not in master.key]
-    # Keys are the same when their bytes are: the stream joins by bytes, whatever the column's collation says.
+    # The stream joins by bytes, so keys are equal if their bytes are, whatever the column's collation says.
     exact = ", ".join(f"BINARY `{name}` AS `_{name}`" for name in master.key)
-    same = " AND ".join(f"r.`{name}` = c.`{name}` AND BINARY r.`{name}` = c.`_{name}`" for name in master.key)
-    found = read_table(
+    same_key = " AND ".join(f"r.`{name}` = c.`{name}` AND BINARY r.`{name}` = c.`_{name}`" for name in master.key)
+    changed = read_table(
         connection,
         f"SELECT {listed(master.key, 'c')}, {listed(columns, 'r')}, r.`{master.key[0]}` IS NOT NULL AS {PRESENT} "
         f"FROM (SELECT DISTINCT {listed(master.key)}, {exact} FROM `{change}` "
         "WHERE position > %s AND position <= %s) AS c "
-        f"LEFT JOIN `{master.table}` AS r ON {same} "
+        f"LEFT JOIN `{master.table}` AS r ON {same_key} "
         f"WHERE {' AND '.join(f'c.`{name}` IS NOT NULL' for name in master.key)}",
         (after, newest),
     )
-    connection.commit()  # the next read is to see what is new by then
-    present = found[PRESENT].cast("bool")
-    rows = found.drop_columns(PRESENT)
+    connection.commit()  # so that the next read sees newer commits
+    present = changed[PRESENT].cast("bool")
+    rows = changed.drop_columns(PRESENT)
     return Changes(newest, rows.filter(present), rows.filter(compute.invert(present)).select(master.key))
 
 
-def forget(connection: Connection, master: Master, until: int) -> None:
-    """Remove the changes up to a position that every reader is past."""
+def prune_changes(connection: Connection, master: Master, until: int) -> None:
+    """Delete the changes up to a position from the log. Every reader must be past it."""
     change = Names(master.table).change
     with connection.cursor() as cursor:
         cursor.execute(
@@ -105,43 +105,44 @@ def forget(connection: Connection, master: Master, until: int) -> None:
 
 
 def _number(connection: Connection, master: Master) -> tuple[int, int]:
-    """Give changes that are committed and have no position one; return the highest, and how many were given.
+    """Number committed changes that have no position; return the highest position, and how many were numbered.
 
-    The row of master_changes lets one in at a time, until the commit: whoever comes next sees these positions.
+    The row of master_changes is the lock: one reader numbers at a time, until its commit. The next one sees the result.
     """
     change = Names(master.table).change
     with connection.cursor() as cursor:
         cursor.execute(LOCK_ROWS_ONLY)
         position, _ = _state(connection, master, "FOR UPDATE")
         cursor.execute(f"SELECT change_id FROM `{change}` WHERE position IS NULL ORDER BY change_id LIMIT {AT_ONCE}")
-        waiting = [row[0] for row in cursor.fetchall()]
-        if waiting:
+        new = [row[0] for row in cursor.fetchall()]
+        if new:
             cursor.execute("SET @position = %s", (position,))
             cursor.execute(
-                f"UPDATE `{change}` SET position = (@position := @position + 1) WHERE change_id IN %s", (waiting,)
+                f"UPDATE `{change}` SET position = (@position := @position + 1) WHERE change_id IN %s", (new,)
             )
-            position += len(waiting)
+            position += len(new)
             cursor.execute("UPDATE master_changes SET position = %s WHERE master = %s", (position, master.table))
     connection.commit()
-    return position, len(waiting)
+    return position, len(new)
 
 
 def _check_log_reaches(connection: Connection, master: Master, after: int) -> None:
-    """Raise unless it does; what is read next, in the same transaction, is read from the log as it is now."""
+    """Raise unless the log has all changes behind a position. The transaction's next query sees the same log."""
     position, forgot = _state(connection, master)
     if not forgot <= after <= position:
         connection.rollback()
         raise ForgottenChangesError(
-            f"changes of `{master.table}` behind position {after} are not all in the log, it reaches from behind "
+            f"the change log of `{master.table}` must have all changes behind position {after}, it has those behind "
             f"{forgot} to {position}",
             "Take the newest snapshot and read on from its position.",
         )
 
 
 def _state(connection: Connection, master: Master, lock: str = "") -> tuple[int, int]:
+    """Return the highest position, and up to which one changes were pruned."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT position, forgot FROM master_changes WHERE master = %s {lock}", (master.table,))
         rows = cursor.fetchall()
     if not rows:
-        raise TableError(f"changes of `{master.table}` are not logged yet", "The Dag prepare_warehouse begins it.")
+        raise TableError(f"changes of `{master.table}` are not logged yet", "Run the Dag prepare_warehouse.")
     return rows[0]

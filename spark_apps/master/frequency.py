@@ -1,18 +1,18 @@
-"""The estimate: how often the stream asks for each master row, merged with earlier estimates by exponential decay.
+"""Estimate how often the stream asks for each master row: merge counts with the earlier estimate by exponential decay.
 
 With c_i(k) events of key k in interval i, N_i events in all, and h the half-life:
 
     weight(k) = sum over i of c_i(k) * 2^(-(now - end of interval i) / h)      access_frequency(k) = weight(k) / W
 
-W is the same sum over all events, those of forgotten keys included: what is not kept is one class, the rest. Of an
-interval's counts, which are exact, and of the merged weights only the K heaviest are kept: memory and table are
-bounded, whatever the number of keys. What is guaranteed: no estimate is too high, and none is too low by more than
+W is the same sum over all events, including those of keys that are not kept. An interval's counts are exact. Of them,
+and of the merged weights, only the K heaviest keys are kept: this bounds memory and table, whatever the number of keys.
+No estimate is too high, and none is too low by more than
 
     sum over i of (N_i + W_i) / (K + 1) * 2^(-(now - end of interval i) / h)
 
-because what is left out is no heavier than any of K others. Nothing is lost while there are at most K keys.
+because a key that is not kept is no heavier than any of K others. Nothing is lost while there are at most K keys.
 
-(002 section 1: estimate the frequency "by analyzing the stream in a sample time interval", and sort by it.)
+X-HYBRIDJOIN 2013, section 1: estimate "by analyzing the stream in a sample time interval", and sort by the estimate.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ ANY_TEXT = "LONGTEXT COLLATE utf8mb4_nopad_bin"
 
 
 class Estimate(NamedTuple):
-    """What is known after an interval.
+    """The weights at the end of an interval.
 
     Attributes:
-        until_ms: the interval's end; 0 before the first one.
+        until_ms: the interval's end; 0 before the first interval.
         total: W, the decayed number of all events.
-        weights: key columns and `weight` of the heaviest keys.
+        weights: the heaviest keys: key columns and `weight`.
     """
 
     until_ms: int
@@ -53,12 +53,12 @@ class Estimate(NamedTuple):
 
 
 def decay(elapsed_ms: float, half_life_ms: float) -> float:
-    """What is left of a weight after a time; a clock that stepped back leaves it as it is."""
+    """Return the share of a weight that is left after a time: all of it if the clock stepped back."""
     return float(2.0 ** (-max(elapsed_ms, 0.0) / half_life_ms))
 
 
 def merge(earlier: Estimate, interval: Estimate, half_life_ms: float, keep: int) -> Estimate:
-    """Add an interval, whose weights are its counts, to what was known before; keep the heaviest keys."""
+    """Add an interval, whose weights are its counts, to the earlier estimate; keep the heaviest keys."""
     left = decay(interval.until_ms - earlier.until_ms, half_life_ms)
     columns = [*(name for name in interval.weights.column_names if name != WEIGHT), WEIGHT]
     keys = columns[:-1]
@@ -71,8 +71,8 @@ def merge(earlier: Estimate, interval: Estimate, half_life_ms: float, keep: int)
     return Estimate(interval.until_ms, earlier.total * left + interval.total, summed.sort_by(order).slice(0, keep))
 
 
-def load_estimate(loader: Login, master: Master) -> Estimate:
-    """Read the estimate as it was stored."""
+def read_estimate(loader: Login, master: Master) -> Estimate:
+    """Read the stored estimate."""
     frequency = Names(master.table).frequency
     with connect(loader) as connection:
         with connection.cursor() as cursor:
@@ -85,9 +85,9 @@ def load_estimate(loader: Login, master: Master) -> Estimate:
 
 
 def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
-    """Replace the stored estimate in one transaction; return how many keys of the master table it has.
+    """Replace the stored estimate in one transaction; return how many keys it has.
 
-    Keys come from the stream: one that no master row has is left out here, whatever it looks like.
+    Keys come from the stream and may be anything. Those that no master row has are left out.
     """
     frequency = Names(master.table).frequency
     keys = listed(master.key, "r")
@@ -95,19 +95,19 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
         f"`{name}` {'BIGINT' if pa.types.is_integer(estimate.weights[name].type) else ANY_TEXT}" for name in master.key
     )
     with connect(loader, bulk=True) as connection, connection.cursor() as cursor:
-        # Without locks on the master table: its writers go on.
+        # This isolation level takes no locks on the master table: its writers go on.
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        # A table that was just filled looks empty to the optimizer, which then would compare all with all. Without
-        # buffers for joins it looks each staged key up in the index.
+        # A table that was just filled looks empty to the optimizer, which then compares each staged key with each row.
+        # Without join buffers it looks each staged key up in the index.
         cursor.execute("SET SESSION join_cache_level = 0")
-        same = " AND ".join(_same(cursor, master.table, name) for name in master.key)
+        same_key = " AND ".join(_same_key_condition(cursor, master.table, name) for name in master.key)
         cursor.execute(f"CREATE TEMPORARY TABLE staged ({kinds}, {WEIGHT} DOUBLE NOT NULL)")
         in_key_order = estimate.weights.sort_by([(name, "ascending") for name in master.key])
         load(connection, "staged", in_key_order)
         cursor.execute(f"DELETE FROM `{frequency}`")
-        stored = estimate.total and cursor.execute(  # 0: everything has faded away
+        stored = estimate.total and cursor.execute(  # total is 0 when all weights have decayed to nothing
             f"INSERT INTO `{frequency}` ({listed(master.key)}, access_frequency) "
-            f"SELECT {keys}, SUM(s.{WEIGHT}) / %s FROM staged AS s STRAIGHT_JOIN `{master.table}` AS r ON {same} "
+            f"SELECT {keys}, SUM(s.{WEIGHT}) / %s FROM staged AS s STRAIGHT_JOIN `{master.table}` AS r ON {same_key} "
             f"GROUP BY {keys}",
             (estimate.total,),
         )
@@ -119,8 +119,8 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
     return int(stored)
 
 
-def _same(cursor: Cursor, table: str, key: str) -> str:
-    """Return the condition that a staged key is a row's: as the row's index compares texts, and byte by byte."""
+def _same_key_condition(cursor: Cursor, table: str, key: str) -> str:
+    """Return the SQL condition that a staged key is a row's: by collation, which uses the index, and by bytes."""
     cursor.execute(
         "SELECT character_set_name, collation_name FROM information_schema.columns "
         "WHERE table_schema = DATABASE() AND table_name = %s AND column_name = %s",
@@ -129,5 +129,5 @@ def _same(cursor: Cursor, table: str, key: str) -> str:
     ((charset, collation),) = cursor.fetchall()
     if charset is None:
         return f"r.`{key}` = s.`{key}`"
-    sought = f"CONVERT(s.`{key}` USING {charset}) COLLATE {collation}"
-    return f"r.`{key}` = {sought} AND BINARY CONVERT(r.`{key}` USING utf8mb4) = BINARY s.`{key}`"
+    converted = f"CONVERT(s.`{key}` USING {charset}) COLLATE {collation}"
+    return f"r.`{key}` = {converted} AND BINARY CONVERT(r.`{key}` USING utf8mb4) = BINARY s.`{key}`"

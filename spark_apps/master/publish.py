@@ -1,4 +1,4 @@
-"""Publish the next ranked copy: as the ranked table in use, and as the snapshot that the stream reads."""
+"""Publish the next ranked copy: swap it in, and write the snapshot that the stream reads."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from semistream.durability import fsync_directory
 from foundation.connections import connect
 from foundation.errors import SnapshotError
 from semistream import PageFile, write_page_file
-from spark_apps.master.changes import forget
-from spark_apps.master.ranking import find_copy, one_at_a_time, swap_in
+from spark_apps.master.changes import prune_changes
+from spark_apps.master.ranking import PATIENCE, Patience, find_copy, one_at_a_time, swap_in
 from spark_apps.master.snapshots import Snapshot, current, published
 from spark_apps.master.tables import RANK, Names, ranked_columns
 from spark_apps.warehouse.result_rows import read_rows
@@ -32,32 +32,40 @@ if TYPE_CHECKING:
     from spark_apps.master.ranking import Ranking
     from spark_apps.pipeline.definition import Master
 
-# A page costs the join a fixed time, and the end of every task reads nearly all of them: few pages, that is, but a page
-# is to be a small part of a worker's memory.
+# Reading a page costs the join a fixed time, and the end of each task reads nearly all pages, so they should be few.
+# But a page must be a small part of a worker's memory.
 PAGE_BYTES, LEAST_PAGE_ROWS = 1280 * 1024, 8_000
 KEPT = 2  # the newest versions, held or not
 
 
-def publish(owner: Login, master: Master, ranking: Ranking, folder: Path, page_rows: int | None = None) -> Snapshot:
-    """Write the pages of the next version, swap the ranked table in, and only then say that the version is there.
+def publish(  # noqa: PLR0913  # operators keep the defaults of the last two
+    owner: Login,
+    master: Master,
+    ranking: Ranking,
+    folder: Path,
+    page_rows: int | None = None,
+    *,
+    patience: Patience = PATIENCE,
+) -> Snapshot:
+    """Write the pages of the next version, swap the ranked copy in, and then announce the version.
 
-    A publisher that was killed begins again: it may find the copy swapped in already, or its version in use already.
+    Publishing can be repeated after a kill, also if the copy was swapped in or the version announced.
 
     Memory is bounded: a buffer of rows, a page, and one of the 64 parts of the index.
     """
-    with one_at_a_time(owner, master):
+    with one_at_a_time(owner, master, patience):
         snapshot = write_pages(owner, master, ranking, folder, page_rows)
         if find_copy(owner, master, ranking) == Names(master.table).next_by_rank:
-            swap_in(owner, master)
+            swap_in(owner, master, patience)
         announce(snapshot)
         remove_old(folder)
         with connect(owner) as connection:
-            forget(connection, master, oldest_position(folder.parent, master))
+            prune_changes(connection, master, oldest_position(folder.parent, master))
     return snapshot
 
 
 def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, page_rows: int | None = None) -> Snapshot:
-    """Write the page file of the next version; nobody knows of it yet.
+    """Write the page file of the next version; readers do not see it before it is announced.
 
     Args:
         owner: the account.
@@ -65,6 +73,9 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, pa
         ranking: the copy to write.
         folder: the pipeline's snapshots.
         page_rows: rows of a page; by default as many as fit into PAGE_BYTES.
+
+    Raises:
+        SnapshotError: the copy is gone, or the page file is not of the rows that were ranked.
     """
     table = find_copy(owner, master, ranking)
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,8 +88,8 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, pa
     def without_changed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         nonlocal changed_until
         for batch in batches:
-            last = compute.max(batch[master.changed]).as_py()
-            changed_until = max(filter(None, (last, changed_until)), default=None)
+            newest_change = compute.max(batch[master.changed]).as_py()
+            changed_until = max(filter(None, (newest_change, changed_until)), default=None)
             yield batch.select(columns)
 
     with connect(owner) as connection:
@@ -92,9 +103,9 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, pa
     written = PageFile(path)
     if not (ranking.least <= written.row_count <= ranking.most and written.unique):
         raise SnapshotError(
-            f"{path.name} has {written.row_count} rows with keys that are {'' if written.unique else 'not '}unique, it "
-            f"must have {ranking.least} to {ranking.most} with unique ones: it is not published",
-            "Run refresh_master_order again.",
+            f"{path.name} must have {ranking.least} to {ranking.most} rows with unique keys, got {written.row_count} "
+            f"with {'unique' if written.unique else 'repeated'} ones: it is not published",
+            "Run the Dag refresh_master_order again.",
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     until = changed_until and str(changed_until)
@@ -102,13 +113,13 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, pa
 
 
 def fitting_rows(sample: pa.RecordBatch) -> int:
-    """Return how many rows a page has when rows are about as wide as those of a sample."""
+    """Return how many rows a page has if rows are as wide as those of the sample."""
     fit: int = PAGE_BYTES * sample.num_rows // max(sample.nbytes, 1)
     return max(fit, LEAST_PAGE_ROWS)
 
 
 def announce(snapshot: Snapshot) -> None:
-    """Make a version the one to use, at once."""
+    """Write a version's manifest, atomically: from then on readers use the version."""
     half = snapshot.path.with_suffix(".half")
     with half.open("w") as file:
         json.dump(asdict(snapshot) | {"path": snapshot.path.name}, file)
@@ -119,7 +130,7 @@ def announce(snapshot: Snapshot) -> None:
 
 
 def remove_old(folder: Path) -> None:
-    """Remove old versions that nobody holds, and what a killed publisher left."""
+    """Remove old versions that nobody holds, and files that a killed publisher left."""
     versions = sorted(published(folder), key=lambda snapshot: snapshot.version)
     for snapshot in versions[:-KEPT]:
         with snapshot.manifest.open() as lock:
@@ -136,6 +147,6 @@ def remove_old(folder: Path) -> None:
 
 
 def oldest_position(pipelines: Path, master: Master) -> int:
-    """Return the lowest position in the change log that a version of the master table has, of whatever pipeline."""
+    """Return the lowest position in the change log of all snapshots of the master table, in all pipelines' folders."""
     versions = (version for folder in pipelines.iterdir() for version in published(folder))
     return min(version.position for version in versions if version.table in {master.table, None})

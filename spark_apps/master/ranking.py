@@ -1,8 +1,8 @@
-"""The order: master rows ranked by estimate, in a table clustered by rank that is swapped in as a whole.
+"""Rank master rows by estimate: build the ranked copy, a table clustered by rank, and swap it in.
 
-Rows that the estimate does not know follow in the order of the master table's key, so they stay where they are from one
-ranking to the next. The ranked copy is built beside the one in use, from one consistent view of the master table and
-without locking it, and takes its place by RENAME TABLE: a reader sees the old one or the new one.
+Rows without an estimate follow in the order of the key, so their order does not change from one ranking to the next.
+The next ranked copy is built beside the one in use, from one consistent view of the master table and without locking
+it. It takes its place by RENAME TABLE: a reader sees the old copy or the new one.
 """
 
 from __future__ import annotations
@@ -25,8 +25,22 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Master
 
 BUILD_MEMORY = 128 << 20  # of the server, for sorting
-LONGEST_WAIT_SECONDS = 60  # for readers that are in the middle of a transaction on the copy in use
-LONGEST_TURN_SECONDS = 600  # of another run that builds or publishes
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a run waits for others.
+
+    Attributes:
+        run_seconds: for another run that builds or publishes.
+        reader_seconds: for readers that have a transaction open on the copy in use.
+    """
+
+    run_seconds: int = 600
+    reader_seconds: int = 60
+
+
+PATIENCE = Patience()
 
 
 @dataclass(frozen=True)
@@ -34,10 +48,10 @@ class Ranking:
     """A ranked copy that was built and is not in use yet.
 
     Attributes:
-        token: which copy it is; its table has it as a comment, also under another name.
-        position: of the change log; all changes up to it are in the copy.
-        least: rows that the master table had at least while the copy was made.
-        most: rows that it had at most.
+        token: identifies the copy: a comment of its table, which a rename keeps.
+        position: in the change log; the copy has all changes up to it.
+        least: the least rows that the master table may have had while the copy was made.
+        most: the most rows that it may have had.
     """
 
     token: str
@@ -46,23 +60,23 @@ class Ranking:
     most: int
 
 
-def build_ranking(owner: Login, master: Master) -> Ranking:
+def build_ranking(owner: Login, master: Master, patience: Patience = PATIENCE) -> Ranking:
     """Build the next ranked copy."""
     names = Names(master.table)
     columns = ranked_columns(master)
     token = uuid4().hex
-    with one_at_a_time(owner, master), connect(owner) as connection, connection.cursor() as cursor:
+    with one_at_a_time(owner, master, patience), connect(owner) as connection, connection.cursor() as cursor:
         position = newest_position(connection, master)
         types = definitions(connection, master)
         cursor.execute(f"DROP TABLE IF EXISTS `{names.next_by_rank}`")
         cursor.execute(f"{ranked_table(names.next_by_rank, master, types)} COMMENT '{token}'")
         cursor.execute("SET SESSION tx_isolation = 'READ-COMMITTED', sort_buffer_size = %s", (BUILD_MEMORY,))
         before = _count(connection, master.table)
-        known = f"LEFT JOIN `{names.frequency}` AS f USING ({listed(master.key)})"
+        estimates = f"LEFT JOIN `{names.frequency}` AS f USING ({listed(master.key)})"
         cursor.execute(
             f"INSERT INTO `{names.next_by_rank}` ({RANK}, {listed(columns)}) "
             f"SELECT ROW_NUMBER() OVER (ORDER BY f.access_frequency DESC, {listed(master.key, 'r')}) - 1, "
-            f"{listed(columns, 'r')} FROM `{master.table}` AS r {known}"
+            f"{listed(columns, 'r')} FROM `{master.table}` AS r {estimates}"
         )
         connection.commit()
         changed = newest_position(connection, master) - position
@@ -70,21 +84,29 @@ def build_ranking(owner: Login, master: Master) -> Ranking:
 
 
 @contextmanager
-def one_at_a_time(owner: Login, master: Master) -> Iterator[None]:
-    """Keep other runs from building and publishing meanwhile; the server lets go when the holder is killed."""
+def one_at_a_time(owner: Login, master: Master, patience: Patience = PATIENCE) -> Iterator[None]:
+    """Hold the lock for building and publishing; the server releases it when its holder is killed.
+
+    Raises:
+        SnapshotError: another run holds the lock for too long.
+    """
     with connect(owner) as connection, connection.cursor() as cursor:
-        lock = (Names(master.table).by_rank, LONGEST_TURN_SECONDS)
+        lock = (Names(master.table).by_rank, patience.run_seconds)
         cursor.execute("SELECT GET_LOCK(CONCAT(DATABASE(), '.', %s), %s)", lock)
         if cursor.fetchall() != ((1,),):
             raise SnapshotError(
-                f"another run has been ranking or publishing `{master.table}` for {LONGEST_TURN_SECONDS} s",
-                "When it has ended, run refresh_master_order again.",
+                f"another run still ranks or publishes `{master.table}` after {patience.run_seconds} s",
+                "Wait until it ends, then run the Dag refresh_master_order again.",
             )
         yield
 
 
 def find_copy(owner: Login, master: Master, ranking: Ranking) -> str:
-    """Return the name of the table that a ranked copy is in: the next one, or, once swapped in, the one in use."""
+    """Return the name of a ranked copy's table: the next one's, or the one's in use if it is swapped in.
+
+    Raises:
+        SnapshotError: another run has replaced the copy.
+    """
     names = Names(master.table)
     with connect(owner) as connection, connection.cursor() as cursor:
         cursor.execute(
@@ -96,16 +118,16 @@ def find_copy(owner: Login, master: Master, ranking: Ranking) -> str:
             return str(table)
     raise SnapshotError(
         f"the ranked copy of `{master.table}` that was checked is gone: another run has replaced it",
-        "Run refresh_master_order again.",
+        "Run the Dag refresh_master_order again.",
     )
 
 
-def swap_in(owner: Login, master: Master) -> None:
-    """Put the next ranked copy in the place of the one in use."""
+def swap_in(owner: Login, master: Master, patience: Patience = PATIENCE) -> None:
+    """Replace the ranked copy in use by the next one."""
     names = Names(master.table)
     old = f"{names.by_rank}_old"
     with connect(owner) as connection, connection.cursor() as cursor:
-        cursor.execute("SET SESSION lock_wait_timeout = %s", (LONGEST_WAIT_SECONDS,))
+        cursor.execute("SET SESSION lock_wait_timeout = %s", (patience.reader_seconds,))
         cursor.execute(f"DROP TABLE IF EXISTS `{old}`")
         cursor.execute(f"RENAME TABLE `{names.by_rank}` TO `{old}`, `{names.next_by_rank}` TO `{names.by_rank}`")
         cursor.execute(f"DROP TABLE `{old}`")

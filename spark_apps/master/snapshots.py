@@ -1,10 +1,10 @@
-"""The master data as the stream reads it: versions of a page file in the order of estimated access frequency.
+"""Find and hold snapshots of master data: versions of a page file in the order of estimated access frequency.
 
     v000007.pages   the rows with their index, each page with its checksum (semistream/relation/page_file_format.py)
-    v000007.json    what this version is; it appears, whole, when the pages are complete and were checked
+    v000007.json    the manifest: it appears, whole, when the pages are complete and checked
 
-The newest version with a JSON file is the one to use. A reader holds its version by a shared lock of the JSON file
-(flock), which the kernel lets go when the reader ends, however it ends. Publishing removes old versions that nobody
+Readers use the newest version with a manifest. A reader holds its version by a shared lock (flock) of the manifest. The
+operating system releases the lock when the reader ends, even by kill -9. Publishing removes old versions that nobody
 holds (spark_apps/master/publish.py).
 """
 
@@ -31,11 +31,11 @@ class Snapshot:
     Attributes:
         version: 1, 2, 3, ...
         path: the page file.
-        rows: how many it has.
-        position: of the change log; read changes behind it (spark_apps/master/changes.py).
-        changed_until: the newest change of a row by the master table's own column, for people to look at.
+        rows: how many rows it has.
+        position: in the change log; newer changes are behind it (spark_apps/master/changes.py).
+        changed_until: when the newest change of a row was, by the column `master.changed`; for people.
         published_at: when it was published.
-        table: the master table; versions that were published before it was told have none.
+        table: the master table; None in manifests that were written before they had this field.
     """
 
     version: int
@@ -48,18 +48,18 @@ class Snapshot:
 
     @property
     def manifest(self) -> Path:
-        """The JSON file that says all this."""
+        """The JSON file with these attributes."""
         return self.path.with_suffix(".json")
 
 
 def current(folder: Path) -> Snapshot | None:
-    """Return the version that readers should use, None when nothing was published yet."""
+    """Return the newest version, None when nothing was published yet."""
     return max(published(folder), key=lambda snapshot: snapshot.version, default=None)
 
 
 @contextmanager
 def hold(folder: Path) -> Iterator[Snapshot]:
-    """Give the version that readers should use; it is not removed before the end of the block, or of the process.
+    """Hold the newest version: it is not removed before the end of the block, or of the process.
 
     Raises:
         SnapshotError: nothing was published yet.
@@ -68,26 +68,26 @@ def hold(folder: Path) -> Iterator[Snapshot]:
         try:
             lock = snapshot.manifest.open()
         except FileNotFoundError:
-            continue  # removed since it was listed: there is a newer one
+            continue  # it was removed since it was listed: there is a newer one
         with lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
-            if os.fstat(lock.fileno()).st_nlink:  # else it was removed before the lock was there
+            if os.fstat(lock.fileno()).st_nlink:  # 0: it was removed before it was locked
                 yield snapshot
                 return
     raise SnapshotError(f"no snapshot in {folder}", "The Dag refresh_master_order publishes one.")
 
 
 def published(folder: Path) -> Iterator[Snapshot]:
-    """List the versions that are there."""
+    """List all versions that have a manifest."""
     for manifest in folder.glob("v*.json"):
         try:
-            told = json.loads(manifest.read_text())
-            snapshot = Snapshot(**told | {"path": folder / told["path"]})
+            attributes = json.loads(manifest.read_text())
+            snapshot = Snapshot(**attributes | {"path": folder / attributes["path"]})
         except FileNotFoundError:
-            continue  # removed since it was listed
+            continue  # it was removed since it was listed
         except (ValueError, TypeError, KeyError) as error:
             raise SnapshotError(
-                f"{manifest} must be the JSON of a snapshot ({error})",
+                f"{manifest} must be the JSON of a snapshot: {error}",
                 "Remove it, then run the Dag refresh_master_order.",
             ) from error
         yield snapshot

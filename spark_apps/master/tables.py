@@ -1,7 +1,7 @@
-"""The tables that Freshet keeps beside a master table, made for any table that a pipeline's file names.
+"""Make the tables that Freshet keeps beside a master table, whichever table a pipeline's file names.
 
 <table>_frequency   the estimate: how often the stream asks for a key
-<table>_by_rank     the rows in the order of the estimate, clustered by rank, with a unique index on the key
+<table>_by_rank     the ranked copy: the rows in the order of the estimate, clustered by rank, with a unique key
 <table>_change      the change log, filled by triggers (spark_apps/master/changes.py)
 """
 
@@ -33,7 +33,7 @@ INDEXES = """
 
 @dataclass(frozen=True)
 class Names:
-    """What the tables beside a master table are called."""
+    """The names of the tables beside a master table."""
 
     table: str
 
@@ -44,12 +44,12 @@ class Names:
 
     @property
     def by_rank(self) -> str:
-        """The rows in order."""
+        """The ranked copy in use."""
         return f"{self.table}_by_rank"
 
     @property
     def next_by_rank(self) -> str:
-        """The rows in the order that is to come."""
+        """The next ranked copy."""
         return f"{self.table}_by_rank_next"
 
     @property
@@ -59,35 +59,38 @@ class Names:
 
 
 def ranked_columns(master: Master) -> list[str]:
-    """The columns of the ranked copy: key, what the stream is enriched with, and when the row was changed."""
+    """Return the columns of the ranked copy: key, columns, and when the row was changed."""
     return list(dict.fromkeys([*master.key, *master.columns, master.changed]))
 
 
 def definitions(connection: Connection, master: Master) -> dict[str, str]:
-    """Return the master table's columns that the pipeline uses, as CREATE TABLE writes them."""
+    """Return the types of the ranked columns, as CREATE TABLE needs them."""
     with connection.cursor() as cursor:
         cursor.execute(COLUMNS, (master.table,))
-        there = dict(cursor.fetchall())
-    if not there:
-        raise TableError(f"master.table: there is no table `{master.table}`", "Create it, or correct the pipeline.")
-    missing = [name for name in ranked_columns(master) if name not in there]
+        present = dict(cursor.fetchall())
+    if not present:
+        raise TableError(
+            f"master.table: there is no table `{master.table}`", "Create it, or correct the pipeline's file."
+        )
+    missing = [name for name in ranked_columns(master) if name not in present]
     if missing:
         raise TableError(
-            f"master: `{master.table}` has no column {', '.join(missing)}; it has {', '.join(there)}",
-            "Correct the pipeline's key, columns or changed.",
+            f"master.key, columns and changed must be columns of `{master.table}`, got {', '.join(missing)}; it has "
+            f"{', '.join(present)}",
+            "Correct the pipeline's file.",
         )
-    return {name: there[name] for name in ranked_columns(master)}
+    return {name: present[name] for name in ranked_columns(master)}
 
 
 def prepare(owner: Login, master: Master) -> None:
-    """Make what is missing beside the master table; from here on every change of a row is logged."""
+    """Make the tables and triggers that are missing beside the master table. From then on every change is logged."""
     names = Names(master.table)
     with connect(owner) as connection, connection.cursor() as cursor:
         types = definitions(connection, master)
         _check_index(connection, master)
         _check_key(connection, master)
         keys = ", ".join(f"`{name}` {types[name]}" for name in master.key)
-        any_keys = keys.replace(" NOT NULL", " NULL")  # logging must never be why a row cannot be written
+        any_keys = keys.replace(" NOT NULL", " NULL")  # so that logging never keeps a row from being written
         cursor.execute(
             f"CREATE TABLE IF NOT EXISTS `{names.frequency}` ({keys}, "
             "access_frequency DOUBLE NOT NULL COMMENT 'estimated share of events that name this key', "
@@ -108,30 +111,30 @@ def prepare(owner: Login, master: Master) -> None:
 
 
 def _check_index(connection: Connection, master: Master) -> None:
-    """Refuse a key by which no row can be found: every estimate would read the whole table for each key."""
+    """Refuse a key without an index: storing an estimate would read the whole table for each key."""
     with connection.cursor() as cursor:
         if not cursor.execute(INDEXES, {"table": master.table, "key": master.key, "count": len(master.key)}):
             raise TableError(
-                f"master.key: `{master.table}` must have an index that begins with {master.key}, it has none",
+                f"master.key: `{master.table}` must have an index that begins with {master.key}, but has none",
                 f"Add one: ALTER TABLE `{master.table}` ADD INDEX ({listed(master.key)}).",
             )
 
 
 def _check_key(connection: Connection, master: Master) -> None:
-    """Refuse another key than that of the pipeline for which the tables beside the master table were made."""
+    """Refuse a key other than the one that the tables beside the master table were made for."""
     with connection.cursor() as cursor:
         cursor.execute(COLUMNS, (Names(master.table).frequency,))
         made_for = {name for name, _ in cursor.fetchall()} - {"access_frequency"}
     if made_for and made_for != set(master.key):
         raise TableError(
-            f"master.key: must be {sorted(made_for)}, which `{master.table}` was prepared with before, got "
-            f"{master.key}: pipelines share a table by one key",
-            "Correct it, or name another table.",
+            f"master.key must be {sorted(made_for)}, as in other pipelines with the table `{master.table}`, got "
+            f"{master.key}",
+            "Correct the key, or name another table.",
         )
 
 
 def ranked_table(name: str, master: Master, types: dict[str, str], condition: str = "") -> str:
-    """The statement that makes a ranked copy: a page of the relation is a range of ranks, which are 0, 1, 2, ..."""
+    """Return the statement that makes a ranked copy. Ranks are 0, 1, 2, ..., so a page is a range of ranks."""
     columns = ", ".join(f"`{column}` {kind}" for column, kind in types.items())
     return (
         f"CREATE TABLE {condition} `{name}` ({RANK} INT UNSIGNED NOT NULL, {columns}, "
@@ -140,18 +143,18 @@ def ranked_table(name: str, master: Master, types: dict[str, str], condition: st
 
 
 def _triggers(master: Master) -> list[str]:
-    """Log the key of every row that is written; a changed key is logged under its old name too.
+    """Return the statements that make the triggers, which log each written row's key; of a changed key, old and new.
 
-    They run with the rights of who prepared the table: writers need none on the log.
+    Triggers run with the rights of the account that made them: writers need no rights on the log.
     """
     change, keys = Names(master.table).change, listed(master.key)
     log_new = f"INSERT INTO `{change}` ({keys}) VALUES ({listed(master.key, 'NEW')})"
     log_old = f"INSERT INTO `{change}` ({keys}) VALUES ({listed(master.key, 'OLD')})"
-    same = " AND ".join(f"BINARY OLD.`{name}` <=> BINARY NEW.`{name}`" for name in master.key)
+    same_key = " AND ".join(f"BINARY OLD.`{name}` <=> BINARY NEW.`{name}`" for name in master.key)
     bodies = {
         "INSERT": log_new,
         "DELETE": log_old,
-        "UPDATE": f"BEGIN {log_new}; IF NOT ({same}) THEN {log_old}; END IF; END",
+        "UPDATE": f"BEGIN {log_new}; IF NOT ({same_key}) THEN {log_old}; END IF; END",
     }
     return [
         f"CREATE TRIGGER IF NOT EXISTS `{change}_{event.lower()}` AFTER {event} ON `{master.table}` FOR EACH ROW {body}"

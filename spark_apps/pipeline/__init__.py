@@ -1,1 +1,1 @@
-"""What a pipeline's file says: its definition, fields, expressions, tables and topics."""
+"""A pipeline: what its file says, and the tables and topics that are made from it."""

@@ -1,6 +1,6 @@
-"""Arithmetic on columns, written as SQL would: checked when a pipeline's file is read, computed on Arrow columns.
+"""Arithmetic on columns: checked when a pipeline's file is read, computed on Arrow columns.
 
-The analysts' view computes the same text in SQL.
+The analysts' view has the same text as SQL.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 _OPERATIONS = {
     ast.Add: "add_checked", ast.Sub: "subtract_checked", ast.Mult: "multiply_checked", ast.Div: "divide",
 }  # fmt: skip
-
-
-# Numbers that SQL and Python read alike; what 64 bits hold.
+# Numbers that SQL and Python read alike and that 64 bits hold.
 _WORD, _NUMBER = re.compile(r"[\w.]+"), re.compile(r"\d{1,18}(\.\d{1,18})?")
 
 
-def check_expression(text: str, columns: Collection[str], where: str) -> None:
-    """Raise ValueError unless the text is arithmetic on at least one of the columns."""
+def check_expression(text: str, columns: Collection[str], parameter: str) -> None:
+    """Raise ValueError, which names the parameter, unless the text is arithmetic on at least one of the columns."""
     problem = (
-        f"{where} must be arithmetic (+ - * / and brackets, numbers of at most 18 digits) on {', '.join(columns)}, "
+        f"{parameter} must be arithmetic (+ - * / and brackets, numbers of at most 18 digits) on {', '.join(columns)}, "
         f"got {text!r}"
     )
     words = _WORD.findall(text)
@@ -45,15 +43,16 @@ def check_expression(text: str, columns: Collection[str], where: str) -> None:
 
 
 def compute_expression(text: str, columns: Mapping[str, pa.Array]) -> pa.Array:
-    """Compute a checked expression; a division has a fraction, as in SQL.
+    """Compute an expression that check_expression accepts.
 
-    Whole numbers stay whole as far as 64 bits hold them, all else is a double.
+    The result is an integer as long as 64 bits hold it, else a double. A division is a double: as in SQL, it has a
+    fraction.
     """
     return _compute(ast.parse(text, mode="eval").body, columns)
 
 
 def _compute(node: ast.expr, columns: Mapping[str, pa.Array]) -> Any:  # noqa: ANN401  # an array or a number
-    import pyarrow as pa  # not by whoever checks a file, a Dag for one
+    import pyarrow as pa  # not on top: whoever checks a file, for example a Dag, does not need it
     from pyarrow import compute
 
     match node:
@@ -68,7 +67,7 @@ def _compute(node: ast.expr, columns: Mapping[str, pa.Array]) -> Any:  # noqa: A
             if not isinstance(operator, ast.Div):
                 try:
                     return operation(a, b)
-                except pa.ArrowInvalid:  # more than 64 bits
+                except pa.ArrowInvalid:  # the result has more than 64 bits: compute it as doubles
                     pass
             return operation(*(compute.cast(each, "float64", safe=False) for each in (a, b)))
-    raise TypeError(f"not an expression that check_expression lets pass: {ast.dump(node)}")
+    raise TypeError(f"an expression must be one that check_expression accepts, got {ast.dump(node)}")

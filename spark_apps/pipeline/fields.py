@@ -1,4 +1,4 @@
-"""The types that a field of an event can have: what is valid, how Arrow holds it, how the warehouse stores it."""
+"""The types of an event's fields: what is valid, the type in Arrow, the type in the warehouse."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What the scanner calls the types (events/values.py).
+# The scanner's numbers of the types (spark_apps/events/values.py).
 INTEGER, UNSIGNED, FLOATING, TEXT, UUID, TIMESTAMP = range(6)
 LARGEST_UNSIGNED = 2**32 - 1
 LONGEST_TEXT = 255
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:[0-5]\d)", re.ASCII)
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
-_STORED_UUID = re.compile(r".{14}([0-7].{4}|.{5}[89a-f]).*")  # MariaDB refuses the others
+_STORED_UUID = re.compile(r".{14}([0-7].{4}|.{5}[89a-f]).*")  # MariaDB refuses others
 FIRST_YEAR = 1000  # of MariaDB's DATETIME
 
 
-class InvalidValueError(ValueError):
-    """A value is not of its field's type; the message says what would be."""
+class UnreadableEventError(Exception):
+    """An event, or a value of it, cannot be read; the message is the reason.
+
+    The reason becomes a row of `<pipeline>_rejected`. The error never leaves the reader of events and asks nobody to do
+    anything, so it is not in the tree of foundation/errors.py.
+    """
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,10 @@ class Kind:
     """One type.
 
     Attributes:
-        number: what the scanner calls it.
-        arrow: its type in memory.
+        number: its number in the scanner.
+        arrow: its type in Arrow.
         sql: its type in the warehouse.
-        read: makes a Python value of a JSON value, or raises InvalidValueError.
+        read: turns a JSON value into a Python value, or raises UnreadableEventError with the rule.
     """
 
     number: int
@@ -48,7 +52,7 @@ class Kind:
 def _integer(least: int, most: int) -> Callable[[Any], int]:
     def read(value: Any) -> int:  # noqa: ANN401  # JSON
         if type(value) is not int or not least <= value <= most:
-            raise InvalidValueError(f"must be a whole number of {least} to {most}")
+            raise UnreadableEventError(f"must be a whole number of {least} to {most}")
         return value
 
     return read
@@ -56,35 +60,35 @@ def _integer(least: int, most: int) -> Callable[[Any], int]:
 
 def _floating(value: Any) -> float:  # noqa: ANN401  # JSON
     if type(value) not in (int, float):
-        raise InvalidValueError("must be a number")
+        raise UnreadableEventError("must be a number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise InvalidValueError("must be a finite number")
+        raise UnreadableEventError("must be a finite number")
     return number
 
 
 def _text(value: Any) -> str:  # noqa: ANN401  # JSON
     if type(value) is not str or len(value) > LONGEST_TEXT:
-        raise InvalidValueError(f"must be a text of at most {LONGEST_TEXT} characters")
+        raise UnreadableEventError(f"must be a text of at most {LONGEST_TEXT} characters")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise InvalidValueError("must be a text of whole characters, half of a surrogate pair stands alone")
+        raise UnreadableEventError("must be a text of whole characters, without half of a surrogate pair")
     return value
 
 
 def _uuid(value: Any) -> str:  # noqa: ANN401  # JSON
     if type(value) is not str or not _UUID.fullmatch(value):
-        raise InvalidValueError("must be a UUID in the form 8-4-4-4-12")
+        raise UnreadableEventError("must be a UUID in the form 8-4-4-4-12")
     standard = str(uuid.UUID(value))
     if not _STORED_UUID.fullmatch(standard):
-        raise InvalidValueError("must be a UUID that MariaDB has: digit 17 is 8 to f where digit 13 is")
+        raise UnreadableEventError("must be a UUID that MariaDB takes: if digit 13 is 8 to f, digit 17 must be, too")
     return standard
 
 
 def _time(value: Any) -> datetime:  # noqa: ANN401  # JSON
-    problem = InvalidValueError("must be a time like 2026-01-02T03:04:05.678Z, of the years 1000 to 9999")
+    problem = UnreadableEventError("must be a time like 2026-01-02T03:04:05.678Z, in the years 1000 to 9999")
     if type(value) is not str or not _TIME.fullmatch(value):
         raise problem
     try:

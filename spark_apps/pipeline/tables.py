@@ -1,7 +1,7 @@
-"""A pipeline's own tables in the warehouse, made from its file, and the analysts' view.
+"""Make and check a pipeline's own tables in the warehouse, and the analysts' view.
 
-Every event is in exactly one of enriched, unmatched, rejected and shed, under its position in the stream, which is the
-primary key. Those that are shed wait in files of the shed store (spark_apps/enriching/shedding.py).
+Every event that was landed is in exactly one of the tables enriched, unmatched, rejected and shed. Its position is the
+primary key. The bytes of shed events are in segments (spark_apps/enriching/shedding.py).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _POSITION_COLUMNS = """
 
 
 def create_tables(owner: Login, pipeline: Pipeline) -> None:
-    """Make the pipeline's tables that are missing, with the loader's rights on them, and the analysts' view anew."""
+    """Create the missing tables and grant the loader's rights on them; create or replace the analysts' view."""
     try:
         _create_tables(owner, pipeline)
     except pymysql.MySQLError as error:
         raise TableError(
             f"pipeline {pipeline.name!r}: the warehouse refuses its tables or its view: {error.args[-1]}",
-            "Correct what that names: the pipeline's name, if it is a word of SQL or another table's name.",
+            "Correct what it names. The pipeline's name must not be a word of SQL or another table's name.",
         ) from error
 
 
@@ -59,25 +59,27 @@ def _create_tables(owner: Login, pipeline: Pipeline) -> None:
 
 
 def check_tables(loader: Login, pipeline: Pipeline) -> str:
-    """Check that every table has the columns that the pipeline's file says.
+    """Check that every table has the columns that follow from the pipeline's file.
 
     Returns:
-        A column that events get from the master data and that is never null there: where it is, nothing matched.
+        The marker: a column of `master.columns` that is NOT NULL. Where it is null after the join, nothing matched.
 
     Raises:
-        TableError: a table or a column is missing or of another type, or every one of the columns may be null.
+        TableError: a table or a column is missing or has another type, or no column of `master.columns` is NOT NULL.
     """
     with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         for table, columns in _definitions(cursor, pipeline).items():
             present = _columns(cursor, table)
-            wrong = [name for name, kind in columns.items() if _plain(present.get(name, "")) != _plain(kind)]
-            if wrong:
-                asked = ", ".join(f"{name} {_plain(columns[name])}" for name in wrong)
-                lack = f"must have {asked}, has not" if present else "is not there"
+            shown = f"pipeline {pipeline.name!r}: table {table!r}"
+            if not present:
+                raise TableError(f"{shown} is not there", "The Dag prepare_warehouse makes it.")
+            if wrong := [name for name, kind in columns.items() if _plain(present.get(name, "")) != _plain(kind)]:
+                needed = ", ".join(f"{name} {_plain(columns[name])}" for name in wrong)
+                got = ", ".join(f"{name} {_plain(present.get(name, 'missing'))}" for name in wrong)
                 raise TableError(
-                    f"pipeline {pipeline.name!r}: table {table!r} {lack}",
-                    "The Dag prepare_warehouse makes tables; one "
-                    "that was made for an older version of the pipeline's file must be altered or renamed by hand.",
+                    f"{shown} must have {needed}, got {got}",
+                    "If it was made for an older version of the pipeline's file, alter it by hand; or rename it and "
+                    "let the Dag prepare_warehouse make a new one.",
                 )
         return _never_null(cursor, pipeline)
 
@@ -92,15 +94,15 @@ def _never_null(cursor: Cursor, pipeline: Pipeline) -> str:
     marker = next((name for name in pipeline.master.columns if name in never_null), None)
     if marker is None:
         raise TableError(
-            f"pipeline {pipeline.name!r}: one of master.columns {pipeline.master.columns} must be NOT NULL in "
-            f"{pipeline.master.table!r}, to tell a match from none",
-            "Add such a column.",
+            f"pipeline {pipeline.name!r}: one of master.columns must be NOT NULL in {pipeline.master.table!r}, to "
+            f"tell a match from none, got {pipeline.master.columns}",
+            "Add such a column to master.columns.",
         )
     return marker
 
 
 def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]]:
-    """Return the pipeline's tables, each with its columns and their types."""
+    """Return each of the pipeline's tables with the types of its columns, except the position's."""
     master = _master_columns(cursor, pipeline)
     fields = {name: KINDS[kind].sql for name, kind in pipeline.source.fields.items()}
     known = {**fields, **{name: master[name] for name in pipeline.master.columns}}
@@ -113,20 +115,19 @@ def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]
 
 
 def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
-    """Return the master table's columns and their types, after a check of those that the pipeline uses."""
+    """Check the master table's columns that the pipeline uses, and return the types of all."""
     table = pipeline.master.table
-    there = _columns(cursor, table)
+    present = _columns(cursor, table)
     used = [*pipeline.master.key, *pipeline.master.columns]
-    where = f"pipeline {pipeline.name!r}: master table {table!r}"
-    if missing := [name for name in used if name not in there]:
-        lack = f"lacks {', '.join(missing)}" if there else "is not there"
-        raise TableError(f"{where} {lack}", "Correct [master].")
+    shown = f"pipeline {pipeline.name!r}: master table {table!r}"
+    if missing := [name for name in used if name not in present]:
+        problem = f"lacks {', '.join(missing)}" if present else "is not there"
+        raise TableError(f"{shown} {problem}", "Correct [master].")
     as_read = read_table(cursor.connection, f"SELECT {listed(used)} FROM `{table}` LIMIT 0").schema  # noqa: S608
-    if binary := [f"{name} {there[name]}" for name in used if arrow_types.is_binary(as_read.field(name).type)]:
+    if binary := [f"{name} {present[name]}" for name in used if arrow_types.is_binary(as_read.field(name).type)]:
         raise TableError(
-            f"{where} has bytes in {', '.join(binary)}, which JSON cannot carry. "
-            "Leave such columns out of [master]: the view has them all the same",
-            "Or name a column that has HEX() of it.",
+            f"{shown} has bytes in {', '.join(binary)}, which JSON cannot carry",
+            "Leave such columns out of [master]: the view has them. Or name a column with HEX() of them.",
         )
     by = pipeline.enriched.described_by
     cursor.execute(
@@ -136,15 +137,15 @@ def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
     )
     if not cursor.fetchall():
         raise TableError(
-            f"{where}: enriched.described_by {by!r} must have a PRIMARY or UNIQUE key of its own, or the view could "
-            f"show an event twice",
+            f"{shown}: enriched.described_by {by!r} must have a PRIMARY or UNIQUE key of its own, or the view could "
+            "show an event twice",
             f"Name another column, or ALTER TABLE {table} ADD UNIQUE ({by}).",
         )
-    return there
+    return present
 
 
 def _plain(kind: str) -> str:
-    """Return a column's type as far as values depend on it: without NOT NULL and the display width of numbers."""
+    """Return a column's type without what its values do not depend on: NOT NULL and the display width of numbers."""
     return re.sub(r"(?<=int)\(\d+\)", "", re.sub(r" not null.*", "", kind.lower())).strip()
 
 
@@ -158,10 +159,10 @@ def _columns(cursor: Cursor, table: str) -> dict[str, str]:
 
 
 def _view(cursor: Cursor, pipeline: Pipeline) -> str:
-    """Return the view that has the facts, what is computed from them, and the master row's other columns.
+    """Return the statement that makes the view: facts, what is computed from them, the master row's other columns.
 
-    Facts are narrow: names and the like stay in the master table until somebody asks for them. A fact whose master row
-    has been deleted since stays, without them.
+    Facts are narrow: names and the like stay in the master table, and the view joins them. A fact whose master row is
+    deleted stays in the view, with nulls for that row's columns.
     """
     facts = pipeline.enriched.columns
     taken = {*facts, *pipeline.enriched.computed, pipeline.master.changed}

@@ -1,4 +1,4 @@
-"""Topics of a pipeline: made when missing, and told apart from others of the same name."""
+"""Create a pipeline's topics, and tell the incarnations of a topic apart."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _admins: dict[str, KafkaAdminClient] = {}
 
 @dataclass(frozen=True)
 class TopicIncarnation:
-    """One incarnation of a topic: a topic that is deleted and made again is another source.
+    """One incarnation of a topic: a topic that is deleted and made again is another one.
 
     Attributes:
-        number: under which the warehouse knows it.
+        number: its number in the warehouse, the column `source`.
         bootstrap: the broker's address.
-        topic: its name.
-        topic_id: what the broker calls it, and no other topic ever.
+        topic: the topic's name.
+        topic_id: the broker's identifier of it, which no other incarnation has.
     """
 
     number: int
@@ -41,10 +41,9 @@ class TopicIncarnation:
     topic_id: str
 
     def check(self) -> None:
-        """Raise TopicError unless the topic of this name is this one still.
+        """Raise TopicError unless the topic of this name is still this incarnation.
 
-        A topic that is gone never comes back under its identity. So whatever was read before a check that passes was
-        read from this source.
+        An incarnation that is deleted never comes back. So a check that passes covers everything read before it.
         """
         if _topic_id(self.bootstrap, self.topic) != self.topic_id:
             raise TopicError(
@@ -53,14 +52,14 @@ class TopicIncarnation:
             )
 
     def earliest(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Ask for the first offset that partitions still have."""
-        asked = {TopicPartition(self.topic, partition): OffsetSpec.EARLIEST for partition in partitions}
-        found = _answer(self.bootstrap, lambda admin: admin.list_partition_offsets(asked))
-        return {part.partition: first.offset for part, first in found.items()}
+        """Return the first offset that each of the partitions still has."""
+        questions = {TopicPartition(self.topic, partition): OffsetSpec.EARLIEST for partition in partitions}
+        answers = _answer(self.bootstrap, lambda admin: admin.list_partition_offsets(questions))
+        return {partition.partition: answer.offset for partition, answer in answers.items()}
 
 
 def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
-    """Make the pipeline's topics that are missing and return their names."""
+    """Create the pipeline's topics that are missing and return their names."""
     layout = {"num_partitions": pipeline.source.partitions}
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
         wanted = {topic for topic in (pipeline.source.topic, pipeline.enriched.topic) if topic}
@@ -71,11 +70,11 @@ def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
 
 
 def incarnation_of(bootstrap: str, topic: str, loader: Login) -> TopicIncarnation:
-    """Return the incarnation of a topic that is on the broker now, with its number in the warehouse."""
+    """Return the incarnation of a topic that the broker has now, with its number in the warehouse."""
     topic_id = _topic_id(bootstrap, topic)
     known = "SELECT source FROM source WHERE topic = %s AND topic_id = %s"
     with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
-        if not cursor.execute(known, (topic, topic_id)):  # an INSERT IGNORE would use up a number each time
+        if not cursor.execute(known, (topic, topic_id)):  # INSERT IGNORE would use up a number each time
             cursor.execute("INSERT INTO source (topic, topic_id) VALUES (%s, %s)", (topic, topic_id))
             cursor.execute(known, (topic, topic_id))
         ((number,),) = cursor.fetchall()
@@ -85,12 +84,12 @@ def incarnation_of(bootstrap: str, topic: str, loader: Login) -> TopicIncarnatio
 def _topic_id(bootstrap: str, topic: str) -> str:
     (described,) = _answer(bootstrap, lambda admin: admin.describe_topics([topic]))
     if described["error_code"]:
-        raise TopicError(f"topic {topic!r} is not on {bootstrap}", "The Dag prepare_warehouse makes it.")
+        raise TopicError(f"topic {topic!r} is not on {bootstrap}", "Run the Dag prepare_warehouse, which makes it.")
     return str(described["topic_id"])
 
 
 def _answer(bootstrap: str, question: Callable[[KafkaAdminClient], T]) -> T:
-    """Ask the broker; the connection stays, for this is done at every look and by every task."""
+    """Ask the broker. The connection is kept, because tasks and the application ask often."""
     try:
         if bootstrap not in _admins:
             _admins[bootstrap] = KafkaAdminClient(

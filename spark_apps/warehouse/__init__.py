@@ -1,1 +1,1 @@
-"""How rows are written to and read from the warehouse in bulk."""
+"""Writing rows to the warehouse and reading them from it, in bulk."""

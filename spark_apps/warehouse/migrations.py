@@ -1,4 +1,4 @@
-"""Bring the warehouse's tables to this version: `sql/`, one numbered file a step, each applied once by yoyo."""
+"""Migrate the warehouse's tables: yoyo applies each numbered file of `sql/` once."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LOCK_SECONDS = 60
 
 
 def migrate(owner: Login) -> list[str]:
-    """Apply the steps that are missing and return their names."""
+    """Apply the files that are missing and return their names."""
     address = DatabaseURI("mysql", owner.user, owner.password, owner.host, owner.port, owner.database, {})
-    # The server's own lock instead of yoyo's row: it is let go when its holder is killed.
+    # The server's own lock instead of yoyo's row: the server releases it when its holder is killed.
     with connect(owner) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK('freshet.migrations', %s)", (LOCK_SECONDS,))
         backend = get_backend(address.uri)
         missing = backend.to_apply(read_migrations(str(ROOT / "sql")))
         backend.apply_migrations(missing)
         backend.connection.close()
-        return [step.id for step in missing]
+        return [migration.id for migration in missing]

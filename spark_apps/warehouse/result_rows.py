@@ -1,18 +1,18 @@
-"""A query's rows as Arrow, as fast as the server sends them: 10M rows must not cost a Python object each.
+"""Read a query's rows as Arrow, as fast as the server sends them: 10M rows must not cost a Python object each.
 
-pymysql logs in and sends the query; the rows that follow are taken from its socket as they come and cut up by a kernel
-(MariaDB's "Result Set Packets": a row is one packet, a value its length and its text). Memory is bounded by a buffer.
+pymysql logs in and sends the query. Kernels cut the rows out of the bytes that its socket receives (MariaDB's "Result
+Set Packets": a row is one packet, a value its length and its text). A buffer bounds the memory.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from pymysql.constants import CR, FIELD_TYPE, FLAG
 from pymysql.err import OperationalError, raise_mysql_exception
+from semistream.kernels import Integer, kernel
 
 from foundation.errors import TableError
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from foundation.connections import Connection
 
 BUFFER_BYTES = 1 << 20
-HEADER = 4  # a packet's length in three bytes, and its number
-LONGEST = 0xFFFFFF  # a packet of this length goes on in the next one
-BINARY = 63  # the character set of bytes that are no text
+HEADER = 4  # a packet's length in three bytes, and its sequence number
+LONGEST = 0xFFFFFF  # a packet of this length continues in the next one
+BINARY = 63  # the character set of what is not text
 MORE, END, FAILED, TOO_LONG = range(4)
 
 INTEGERS = {
@@ -49,21 +49,21 @@ DECIMAL_DIGITS = 38
 def read_rows(
     connection: Connection, query: str, values: Sequence[object] = (), buffer_bytes: int = BUFFER_BYTES
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Run a query and give the schema of its rows, and the rows in batches.
+    """Run a query and return the schema of its rows, and the rows in batches.
 
-    The connection does nothing else until the last batch was taken; when the batches are abandoned it is closed.
+    The connection can do nothing else before the last batch is read. Abandoning the batches closes it.
 
     Raises:
-        TableError: a value is none that Arrow has, such as a date of zeros.
+        TableError: Arrow has no such value, for example a date of zeros.
     """
     connection.query(connection.cursor().mogrify(query, values or None), unbuffered=True)
-    result = connection._result  # type: ignore[attr-defined]  # noqa: SLF001  # pymysql hands its rows over one by one only; its version is pinned
+    result = connection._result  # type: ignore[attr-defined]  # noqa: SLF001  # pymysql itself gives rows only one by one; its version is pinned
     schema = pa.schema([pa.field(field.name, _type(field), not field.flags & FLAG.NOT_NULL) for field in result.fields])
     return schema, _batches(connection, result, schema, buffer_bytes)
 
 
 def read_table(connection: Connection, query: str, values: Sequence[object] = ()) -> pa.Table:
-    """Run a query of few rows and give them all."""
+    """Run a query and return all its rows."""
     schema, batches = read_rows(connection, query, values)
     return pa.Table.from_batches(list(batches), schema)
 
@@ -82,27 +82,29 @@ def _type(field: object) -> pa.DataType:
 def _batches(connection: Connection, result: object, schema: pa.Schema, buffer_bytes: int) -> Iterator[pa.RecordBatch]:
     buffer = np.empty(buffer_bytes, np.uint8)
     sizes = np.zeros(len(schema), np.int64)
-    filled, used, rows, state = 0, 0, 0, MORE
+    used: Integer = 0
+    filled, rows, state = 0, 0, MORE
     tables = [field.org_table for field in result.fields]  # type: ignore[attr-defined]
     socket = connection._rfile  # type: ignore[attr-defined]  # noqa: SLF001  # see read_rows
     try:
         while state == MORE:
             received = socket.read1(len(buffer) - filled)
             if not received:
-                raise OperationalError(CR.CR_SERVER_LOST, "the warehouse ended the connection before the last row")
+                raise OperationalError(CR.CR_SERVER_LOST, "the warehouse closed the connection before the last row")
             buffer[filled : filled + len(received)] = np.frombuffer(received, np.uint8)
             filled += len(received)
-            whole, used, state = _measure(buffer[:filled], used, sizes)
-            rows += whole
+            complete, used, state = _measure(buffer[:filled], used, sizes)
+            rows += complete
             if state == MORE and filled < len(buffer):
-                continue  # a TLS record has 16 kB: too few rows for a batch
+                continue  # wait for a full buffer: a TLS record of 16 kB has too few rows for a batch
             if rows:
                 yield _cut(buffer, rows, sizes, schema, tables)
             if state == FAILED:
                 raise_mysql_exception(buffer[used + HEADER : filled].tobytes())
             if state == TOO_LONG:
                 raise OperationalError(
-                    CR.CR_NET_PACKET_TOO_LARGE, "a row of the result is longer than 16 MB: leave its longest column out"
+                    CR.CR_NET_PACKET_TOO_LARGE,
+                    "a row of the result must be shorter than 16 MB: leave its longest column out",
                 )
             buffer[: filled - used] = buffer[used:filled].copy()
             filled, used, rows, sizes[:] = filled - used, 0, 0, 0
@@ -112,11 +114,11 @@ def _batches(connection: Connection, result: object, schema: pa.Schema, buffer_b
         result.unbuffered_active = False  # type: ignore[attr-defined]
         result.connection = None  # type: ignore[attr-defined]
         if state != END:
-            connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  # rows are left in the socket
+            connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  # the socket still has rows
 
 
 def _cut(buffer: np.ndarray, rows: int, sizes: np.ndarray, schema: pa.Schema, tables: Sequence[str]) -> pa.RecordBatch:
-    """Make a batch of the first rows of a buffer; `sizes` are the bytes of each column, `tables` where it is from."""
+    """Make a batch of the first rows of a buffer; each column has its bytes in `sizes`, its table in `tables`."""
     offsets = np.zeros((len(schema), rows + 1), np.int32)
     present = np.empty((len(schema), rows), np.bool_)
     data = np.empty(sizes.sum(), np.uint8)
@@ -136,15 +138,14 @@ def _column(offsets: np.ndarray, present: np.ndarray, data: np.ndarray, field: p
         return pa.Array.from_buffers(kind, len(present), buffers, missing).cast(field.type)
     except pa.ArrowInvalid as error:
         raise TableError(
-            f"column `{field.name}` of `{table}`: {error}",
-            "Make such values NULL or ones that exist in the master "
-            "table, or leave the column out of the pipeline's file.",
+            f"column `{field.name}` of `{table}` must have values that Arrow has: {error}",
+            "Replace them in the table by NULL or by valid values, or leave the column out of the pipeline's file.",
         ) from error
 
 
-@njit(cache=True)
-def _length(buffer: np.ndarray, at: int) -> tuple[Any, Any]:
-    """Read a length-encoded integer: it and where the value begins; -1 stands for NULL."""
+@kernel
+def _length(buffer: np.ndarray, at: Integer) -> tuple[Integer, Integer]:
+    """Read the length of a value and where the value begins; -1 stands for NULL."""
     first = buffer[at]
     if first < 0xFB:  # noqa: PLR2004  # the protocol's own numbers, here and below
         return np.int64(first), at + 1
@@ -157,9 +158,13 @@ def _length(buffer: np.ndarray, at: int) -> tuple[Any, Any]:
     return length, at + 1 + width
 
 
-@njit(cache=True)
-def _measure(buffer: np.ndarray, at: int, sizes: np.ndarray) -> tuple[int, Any, int]:
-    """Count the whole rows from `at` on, adding to the bytes of each column; give rows, their end, and what follows."""
+@kernel
+def _measure(buffer: np.ndarray, at: Integer, sizes: np.ndarray) -> tuple[int, Integer, int]:
+    """Count the complete rows from `at` on and add each column's bytes to `sizes`.
+
+    Returns:
+        The number of rows, where they end, and what follows them: MORE, END, FAILED or TOO_LONG.
+    """
     rows = 0
     while at + HEADER < len(buffer):
         packet = np.int64(buffer[at]) | np.int64(buffer[at + 1]) << 8 | np.int64(buffer[at + 2]) << 16
@@ -168,7 +173,7 @@ def _measure(buffer: np.ndarray, at: int, sizes: np.ndarray) -> tuple[int, Any, 
             return rows, at, TOO_LONG
         if at + HEADER + packet > len(buffer):
             break
-        if first == 0xFF:  # noqa: PLR2004  # an error's packet
+        if first == 0xFF:  # noqa: PLR2004  # the packet of an error
             return rows, at, FAILED
         if first == 0xFE and packet < 9:  # noqa: PLR2004  # the packet after the last row
             return rows, at, END
@@ -182,11 +187,12 @@ def _measure(buffer: np.ndarray, at: int, sizes: np.ndarray) -> tuple[int, Any, 
     return rows, at, MORE
 
 
-@njit(cache=True)
+@kernel
 def _fill(  # noqa: PLR0913, PLR0917  # a kernel gets plain arrays
     buffer: np.ndarray, rows: int, offsets: np.ndarray, present: np.ndarray, data: np.ndarray, starts: np.ndarray
 ) -> None:
-    at = 0
+    """Copy the values of complete rows into columns; each column begins at its place of `starts` in `data`."""
+    at: Integer = 0
     for row in range(rows):
         at += HEADER
         for field in range(len(offsets)):

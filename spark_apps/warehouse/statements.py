@@ -1,4 +1,4 @@
-"""Pieces of SQL statements."""
+"""Parts of SQL statements."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 def listed(names: Iterable[str], of: str = "") -> str:
-    """Return columns as a statement lists them, each behind a table or alias if one is given."""
+    """Return columns as a statement lists them, each qualified by `of`, a table or alias, if it is given."""
     prefix = f"{of}." if of else ""
     return ", ".join(f"{prefix}`{name}`" for name in names)

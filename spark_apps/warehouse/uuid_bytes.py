@@ -1,4 +1,4 @@
-"""UUIDs as sixteen bytes, which the warehouse takes as they are: it need not read their text."""
+"""UUIDs as sixteen bytes, so that the warehouse need not parse their text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DIGITS_END, _DASH, _LETTERS = ord("9"), ord("-"), ord("a") - 10
 
 
 def uuid_bytes(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Give the bytes of UUIDs in lower case."""
+    """Return the bytes of UUIDs, given as texts in lower case."""
     return pa.chunked_array([_bytes_of(chunk) for chunk in texts.chunks], pa.binary(_BYTES))
 
 
@@ -21,16 +21,16 @@ def _bytes_of(texts: pa.Array) -> pa.Array:
     _, offsets, data = texts.buffers()
     out = np.zeros((len(texts), _BYTES), np.uint8)
     starts = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    _read(np.frombuffer(data or b"", np.uint8), starts, out)
+    _parse(np.frombuffer(data or b"", np.uint8), starts, out)
     valid = texts.is_valid().buffers()[1] if texts.null_count else None
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(_BYTES), len(texts), [valid, pa.py_buffer(out)])
 
 
 @kernel
-def _read(data: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
+def _parse(data: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
     for row in range(len(out)):
         at, stop, half = np.uint64(offsets[row]), np.uint64(offsets[row + 1]), np.uint64(0)
-        while at < stop:  # a null has no text
+        while at < stop:  # a null has no characters
             digit = data[at]
             at += np.uint64(1)
             if digit != _DASH:

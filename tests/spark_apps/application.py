@@ -21,7 +21,7 @@ from services.waiting import wait_until
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.tables import create_tables
 from spark_apps.pipeline.topics import create_topics
 from spark_apps.running.checkpoint import has_open_batch
@@ -47,7 +47,7 @@ def spark_submit(running: Settings, pipeline: str, program: Path = ENRICH_STREAM
 @contextmanager
 def application_on(migrated: Settings, name: str, folder: Path, page_rows: int | None = None) -> Iterator[Application]:
     """Give the application on a pipeline whose master data is published, not yet started; end it afterwards."""
-    owner, pipeline = login("owner", migrated), load_pipeline(name, PIPELINES)
+    owner, pipeline = login("owner", migrated), read_pipeline(name, PIPELINES)
     create_topics(migrated.kafka_bootstrap, pipeline)
     create_tables(owner, pipeline)
     prepare(owner, pipeline.master)

@@ -15,7 +15,7 @@ from spark_apps.master import tables
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def empty(running: Settings) -> Warehouse:
     root = login("root", running)
     with connect(root) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE OR REPLACE DATABASE {SCHEMA}")
-    warehouse = Warehouse(replace(root, database=SCHEMA), load_pipeline("sales").master)
+    warehouse = Warehouse(replace(root, database=SCHEMA), read_pipeline("sales").master)
     for file in MIGRATIONS:
         warehouse.run(*sqlparse.split((ROOT / "sql" / file).read_text()))
     return warehouse

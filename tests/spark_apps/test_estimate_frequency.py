@@ -1,4 +1,4 @@
-"""What the estimate says is what counting by hand says, on a real topic: by Kafka's own time, each event once."""
+"""The estimate of a real topic equals exact counts, by Kafka's timestamps, each event once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kafka import KafkaProducer
 from foundation import spark_launch
 from foundation.connections import connect, login
 from foundation.settings import ROOT
-from spark_apps.master.frequency import load_estimate
+from spark_apps.master.frequency import read_estimate
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.topics import create_topics
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ MINUTES = 30
 
 
 def send(bootstrap: str, counts: Counter[object], minutes_ago: float) -> None:
-    """Send so many events of each key, with a timestamp of so long ago."""
+    """Send this many events of each key, with a timestamp of some minutes ago."""
     moment = round((time.time() - minutes_ago * 60) * 1000)
     with closing(KafkaProducer(bootstrap_servers=bootstrap)) as producer:
         for key in counts.elements():
@@ -41,7 +41,7 @@ def send(bootstrap: str, counts: Counter[object], minutes_ago: float) -> None:
 
 
 def estimate(running: Settings, *options: str) -> str:
-    """Run the application as Airflow does, and return its last line."""
+    """Run the program as Airflow does, and return its last line."""
     program = ROOT / "spark_apps" / "estimate_frequency.py"
     submit = spark_launch.submit(program, "--pipeline", "estimated", *options, master="local[2]", jars=running.jars)
     environment = {**os.environ, **spark_launch.environment(), "FRESHET_PIPELINES": str(PIPELINES)}
@@ -52,8 +52,8 @@ def estimate(running: Settings, *options: str) -> str:
 
 @pytest.fixture(scope="module")
 def master(catalogue: Settings) -> Master:
-    """A pipeline of this test alone; its master table is the product table."""
-    pipeline = load_pipeline("estimated", PIPELINES)
+    """Prepare this test's own pipeline; its master table is the product table."""
+    pipeline = read_pipeline("estimated", PIPELINES)
     create_topics(catalogue.kafka_bootstrap, pipeline)
     prepare(login("owner", catalogue), pipeline.master)
     with connect(login("owner", catalogue)) as connection, connection.cursor() as cursor:
@@ -63,14 +63,14 @@ def master(catalogue: Settings) -> Master:
 
 
 def frequencies(running: Settings) -> dict[int, float]:
-    """The stored estimate by key."""
+    """Return the stored estimate by key."""
     with connect(login("reader", running)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT product_id, access_frequency FROM product_frequency")
         return dict(cursor.fetchall())
 
 
 def test_shares_are_those_of_exact_counts_and_fade_by_half_in_the_half_life(master: Master, migrated: Settings) -> None:
-    """Older events than asked for, unreadable ones and those without a key do not count; absent keys are the rest."""
+    """Older events, unreadable ones and those without a key do not count; absent keys count in the total only."""
     absent = 10**9
     first: Counter[object] = Counter({7: 30, 5: 20, 11: 10, absent: 40})
     nonsense: Counter[object] = Counter({b"hello": 5, b"": 1, None: 3, "seven": 2, 7.5: 2, b"[1]": 1})
@@ -80,11 +80,11 @@ def test_shares_are_those_of_exact_counts_and_fade_by_half_in_the_half_life(mast
     assert line == "estimate_frequency: 100 events of 30.0 minutes counted, 3 keys have an estimate"
     assert frequencies(migrated) == pytest.approx({7: 0.3, 5: 0.2, 11: 0.1})
 
-    before = load_estimate(login("loader", migrated), master)
+    before = read_estimate(login("loader", migrated), master)
     send(migrated.kafka_bootstrap, Counter({5: 100}), 0)
     line = estimate(migrated, "--minutes", str(MINUTES), "--half-life", "0.5", "--keep", "2")
     assert line.startswith("estimate_frequency: 100 events of ")
-    after = load_estimate(login("loader", migrated), master)
+    after = read_estimate(login("loader", migrated), master)
     left = 0.5 ** ((after.until_ms - before.until_ms) / 30_000)
     total = 100 * left + 100
     assert frequencies(migrated) == pytest.approx({5: (20 * left + 100) / total, 7: 30 * left / total}, abs=1e-9)

@@ -21,7 +21,7 @@ from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.snapshots import current
 from spark_apps.master.tables import prepare
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.tables import check_tables, create_tables
 from spark_apps.pipeline.topics import create_topics
 from spark_apps.running.lease import is_running
@@ -72,7 +72,7 @@ def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
     folder = tmp_path_factory.mktemp("pipelines")
     text = (PIPELINES / "kills.toml").read_text().replace('"kills', '"starts')
     (folder / "starts.toml").write_text(text)
-    pipeline, owner = load_pipeline("starts", folder), login("owner", catalogue)
+    pipeline, owner = read_pipeline("starts", folder), login("owner", catalogue)
     create_topics(catalogue.kafka_bootstrap, pipeline)
     create_tables(owner, pipeline)
     prepare(owner, pipeline.master)
@@ -85,8 +85,16 @@ def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
     ("old", "new", "says"),
     [
         ('topic = "starts"', 'topic = "nowhere"', "topic 'nowhere' is not on 127.0.0.1:"),
-        ('"quantity", "price', '"store_id", "price', "'starts_enriched' must have store_id int unsigned, has not. The"),
-        ('quantity = "uint32"', 'quantity = "int64"', "'starts_enriched' must have quantity bigint, has not. The Dag"),
+        (
+            '"quantity", "price',
+            '"store_id", "price',
+            "'starts_enriched' must have store_id int unsigned, got store_id missing. If",
+        ),
+        (
+            'quantity = "uint32"',
+            'quantity = "int64"',
+            "'starts_enriched' must have quantity bigint, got quantity int unsigned. If it",
+        ),
         ('name = "starts"', 'name = "never_made"', "table 'never_made_enriched' is not there. The Dag prepare_"),
         ('table = "product"', 'table = "goods"', "master table 'goods' is not there. Correct [master]."),
         ('"price_cents"]\nchanged', '"price_cents", "colour"]\nchanged', "'product' lacks colour. Correct [master]."),
@@ -130,7 +138,7 @@ def test_a_view_that_could_show_an_event_twice(fit: Fit, parts: str, migrated: S
             cursor.execute(f"ALTER TABLE part ADD {key}")
             assert says in fit.refusal(MASTER, parts)
         cursor.execute("ALTER TABLE part ADD UNIQUE (product_key)")
-    assert check_tables(login("loader", migrated), load_pipeline("starts", fit.folder)) == "product_key"
+    assert check_tables(login("loader", migrated), read_pipeline("starts", fit.folder)) == "product_key"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from services.waiting import wait_until
 from spark_apps.enriching import landing, shedding
 from spark_apps.enriching.landing import Landing
 from spark_apps.events.reader import EventReader
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.tables import create_tables
 from spark_apps.pipeline.topics import create_topics, incarnation_of
 from spark_apps.warehouse.bulk_load import loading
@@ -51,7 +51,7 @@ SECONDS = 60.0  # for what another thread does
 @pytest.fixture
 def stream(migrated: Settings, tmp_path: Path) -> Stream:
     """A pipeline without rows over master data of its own, whose reads are slow."""
-    pipeline = load_pipeline("counted", PIPELINES).model_copy(
+    pipeline = read_pipeline("counted", PIPELINES).model_copy(
         update={"name": "flooded", "batch_seconds": BUDGET, "memory_mb": 8}
     )
     owner = login("owner", migrated)

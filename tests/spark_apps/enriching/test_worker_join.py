@@ -11,7 +11,7 @@ from semistream.relation import write_page_file
 from foundation.errors import SnapshotError
 from spark_apps.enriching.task_join import TaskJoin
 from spark_apps.enriching.worker_join import JOINS, borrowed_join, check_join
-from spark_apps.pipeline.definition import JoinName, Pipeline, load_pipeline
+from spark_apps.pipeline.definition import JoinName, Pipeline, read_pipeline
 from spark_apps.watching.task_counts import TaskCounts
 from tests.spark_apps.application import PIPELINES
 
@@ -40,7 +40,7 @@ def snapshot(tmp_path: Path) -> Path:
 
 def readings(**changed: object) -> Pipeline:
     """The second pipeline, but for what is changed."""
-    return load_pipeline("readings", PIPELINES).model_copy(update=changed)
+    return read_pipeline("readings", PIPELINES).model_copy(update=changed)
 
 
 @pytest.mark.parametrize("name", get_args(JoinName))

@@ -1,4 +1,4 @@
-"""Events are read as the schema says; one that cannot be read is set aside with a reason and harms no other."""
+"""Events are read by their pipeline's fields; an unreadable one gets a reason and does not affect the others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import json
 import mmap
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_apps.events.reader import EventReader, UnreadableEventError
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.events.careful import read_carefully
+from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.definition import read_pipeline
+from spark_apps.pipeline.fields import KINDS, UnreadableEventError
 from tests.spark_apps.application import PIPELINES
 
-READER = EventReader(load_pipeline("sales").source.fields, ["product_id"])
-READINGS = EventReader(load_pipeline("readings", PIPELINES).source.fields, ["station"])
+SALES_FIELDS, SALES_KEY = read_pipeline("sales").source.fields, ["product_id"]
+READER = EventReader(SALES_FIELDS, SALES_KEY)
+READINGS_FIELDS, READINGS_KEY = read_pipeline("readings", PIPELINES).source.fields, ["station"]
+READINGS = EventReader(READINGS_FIELDS, READINGS_KEY)
 GOOD: dict[str, Any] = {
     "event_id": "01890000-0000-7000-8000-00000000000a",
     "product_id": 7,
@@ -27,8 +31,6 @@ GOOD: dict[str, Any] = {
     "store_id": 3,
     "sold_at": "2026-01-02T03:04:05.678Z",
 }
-
-
 READING: dict[str, Any] = {
     "station": "Ljósafoss",
     "celsius": -7.25,
@@ -37,45 +39,47 @@ READING: dict[str, Any] = {
     "taken_at": "2026-01-02T03:04:05.678Z",
     "event": "01890f3c-1f2e-7cc3-98c4-dc0c0c07398f",
 }
-PLAIN = json.dumps(READING, ensure_ascii=False).encode()  # without an escape, which the scanner leaves to others
+PLAIN = json.dumps(
+    READING, ensure_ascii=False
+).encode()  # json.dumps would escape the other letters, and then the event is not plain
 
 
 def read(*values: bytes | None, reader: EventReader = READER) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    """The readable events as rows, and the reasons of the others by their place; offset 100 is the first."""
+    """Read events from offset 100 on; return the readable ones as rows, and the others' reasons by place."""
     count = len(values)
     offsets = pa.array(range(100, 100 + count), pa.int64())
-    found = reader.read(pa.array([4] * count, pa.int32()), offsets, pa.array(values, pa.binary()))
-    return found.events.to_pylist(), dict(found.rejected)
+    batch = reader.read(pa.array([4] * count, pa.int32()), offsets, pa.array(values, pa.binary()))
+    return batch.events.to_pylist(), dict(batch.rejected)
 
 
 def event(**changed: object) -> bytes:
-    """A good event but for what is changed."""
+    """Return a good event with changes."""
     return json.dumps({**GOOD, **changed}).encode()
 
 
 def row(**changed: object) -> dict[str, Any]:
-    """What a good event is read as, but for what is changed."""
-    moment = datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - the warehouse's times are UTC without saying so
+    """Return the row of a good event, with changes."""
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - the warehouse's times are UTC without a time zone
     return {"kafka_partition": 4, "kafka_offset": 100, **GOOD, "sold_at": moment, **changed}
 
 
 def test_a_good_batch_is_read_whole_with_its_positions() -> None:
-    """Every field, in its type."""
+    """Every field has its type."""
     rows, rejected = read(event(), event(product_id=8))
     assert rejected == {}
     assert rows == [row(), row(product_id=8, kafka_offset=101)]
 
 
-def test_an_empty_batch_is_read_as_nothing() -> None:
-    """A partition may have no event."""
+def test_an_empty_batch_has_no_events() -> None:
+    """A partition may have none."""
     assert read() == ([], {})
 
 
 def test_a_slice_of_a_batch_is_read_as_itself() -> None:
-    """Arrow arrays may begin in the middle of their buffers."""
+    """Arrow arrays may begin in the middle of a buffer."""
     values = pa.array([b"bad", event(), event(product_id=8), b"bad"], pa.binary())[1:3]
-    found = READER.read(pa.array([4, 4], pa.int32()), pa.array([100, 101], pa.int64()), values)
-    assert found.events.to_pylist() == [row(), row(product_id=8, kafka_offset=101)]
+    batch = READER.read(pa.array([4, 4], pa.int32()), pa.array([100, 101], pa.int64()), values)
+    assert batch.events.to_pylist() == [row(), row(product_id=8, kafka_offset=101)]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +98,8 @@ def test_a_slice_of_a_batch_is_read_as_itself() -> None:
     ],
     ids=lambda text: text.decode()[-40:],
 )
-def test_what_says_the_same_in_another_way_is_read_the_same(text: bytes) -> None:
-    """Fields that we do not know, white space, order, escapes, time zones."""
+def test_other_forms_of_the_same_event_are_read_the_same(text: bytes) -> None:
+    """Unknown fields, white space, order, escapes, time zones."""
     assert read(text) == ([row()], {})
 
 
@@ -131,7 +135,7 @@ def test_what_says_the_same_in_another_way_is_read_the_same(text: bytes) -> None
         (event().replace(b": 7,", b": " + b"7" * 5000 + b","), "not JSON that we read"),
         (event(event_id="no id"), "event_id: must be a UUID"),
         (event(event_id="{" + GOOD["event_id"][2:] + "}"), "event_id: must be a UUID"),
-        (event(event_id="00000000-0000-f000-7000-000000000000"), "event_id: must be a UUID that MariaDB has"),
+        (event(event_id="00000000-0000-f000-7000-000000000000"), "event_id: must be a UUID that MariaDB takes"),
         (event(sold_at="2026-13-01T00:00:00Z"), "sold_at: must be a time"),
         (event(sold_at="2026-02-29T00:00:00Z"), "sold_at: must be a time"),
         (event(sold_at="0999-12-31T23:59:59Z"), "sold_at: must be a time"),
@@ -145,8 +149,8 @@ def test_what_says_the_same_in_another_way_is_read_the_same(text: bytes) -> None
     ],
     ids=lambda value: str(value)[:50],
 )
-def test_an_unreadable_event_is_set_aside_between_good_ones(value: bytes | None, reason: str) -> None:
-    """Its place and the reason are known; its neighbours are read as if it were not there."""
+def test_an_unreadable_event_is_rejected_between_good_ones(value: bytes | None, reason: str) -> None:
+    """With its place and reason; the events beside it are read."""
     rows, rejected = read(event(product_id=1), value, event(product_id=3))
     assert rows == [row(product_id=1), row(product_id=3, kafka_offset=102)]
     assert list(rejected) == [1]
@@ -154,13 +158,13 @@ def test_an_unreadable_event_is_set_aside_between_good_ones(value: bytes | None,
     assert len(rejected[1]) <= 200
 
 
-def test_a_null_key_is_an_event_that_matches_nothing_not_a_bad_one() -> None:
-    """It stays visible as unmatched."""
+def test_an_event_with_a_null_key_is_readable() -> None:
+    """It becomes an unmatched event."""
     assert read(event(product_id=None)) == ([row(product_id=None)], {})
 
 
 def test_a_value_of_ten_megabytes_is_one_bad_event() -> None:
-    """And takes its neighbours nothing."""
+    """The events beside it are read."""
     rows, rejected = read(event(), b'{"event_id": "' + b"x" * 10_000_000 + b'"}', event())
     assert len(rows) == 2
     assert "event_id: must be a UUID" in rejected[1] or "missing" in rejected[1]
@@ -175,15 +179,16 @@ NAMES = st.sampled_from([*GOOD, *READING, "other"])
 
 
 def carefully(reader: EventReader, value: bytes) -> dict[str, Any] | str:
-    """What the careful reader makes of an event: a row or a reason."""
+    """Read an event by the careful reader alone; return its row or the reason."""
+    fields, nullable = (SALES_FIELDS, SALES_KEY) if reader is READER else (READINGS_FIELDS, READINGS_KEY)
     try:
-        return reader._read_carefully(value)  # noqa: SLF001 - the law is about the two readers
-    except UnreadableEventError as problem:
-        return str(problem)
+        return read_carefully(value, {name: KINDS[kind] for name, kind in fields.items()}, nullable)
+    except UnreadableEventError as reason:
+        return str(reason)
 
 
 def assert_both_read_the_same(reader: EventReader, text: bytes) -> None:
-    """The reader as it is, scanner first, and the careful one alone."""
+    """Compare the whole reader, which tries the scanner first, with the careful reader alone."""
     expected = carefully(reader, text)
     rows, rejected = read(text, reader=reader)
     if isinstance(expected, str):
@@ -200,7 +205,7 @@ def assert_both_read_the_same(reader: EventReader, text: bytes) -> None:
     compact=st.booleans(),
     ascii_only=st.booleans(),
 )
-def test_the_scanner_reads_nothing_that_the_careful_reader_would_read_otherwise(
+def test_the_scanner_reads_events_as_the_careful_reader_does(
     of: tuple[EventReader, dict[str, Any]],
     changes: dict[str, Any],
     gone: set[str],
@@ -208,7 +213,7 @@ def test_the_scanner_reads_nothing_that_the_careful_reader_would_read_otherwise(
     compact: bool,  # noqa: FBT001
     ascii_only: bool,  # noqa: FBT001
 ) -> None:
-    """For any event, however spoilt."""
+    """Any event, also a spoilt one."""
     reader, good = of
     content = {name: value for name, value in {**good, **changes}.items() if name not in gone}
     shown = json.dumps(content, separators=(",", ":") if compact else None, ensure_ascii=ascii_only)
@@ -221,18 +226,18 @@ def test_the_scanner_reads_nothing_that_the_careful_reader_would_read_otherwise(
 
 @pytest.mark.parametrize("place", range(36))
 def test_a_uuid_has_its_dashes_and_digits_where_they_belong(place: int) -> None:
-    """Any other character at any place makes it none."""
+    """Another character at any place makes it unreadable."""
     for other in "x-0G/:`g":
         text = GOOD["event_id"][:place] + other + GOOD["event_id"][place + 1 :]
         assert_both_read_the_same(READER, event(event_id=text))
 
 
 def test_names_are_compared_whole() -> None:
-    """Also where they begin alike and are as long."""
+    """Also names of one length that begin alike."""
     reader = EventReader({"abcdefgh12345678": "int64", "abcdefgh12345679": "int64", "a": "int64"}, [])
     good = {"abcdefgh12345679": 2, "a": 3, "abcdefgh12345678": 1}
-    (found,), rejected = read(json.dumps(good).encode(), reader=reader)
-    assert (rejected, {name: found[name] for name in good}) == ({}, good)
+    (row,), rejected = read(json.dumps(good).encode(), reader=reader)
+    assert (rejected, {name: row[name] for name in good}) == ({}, good)
     for wrong in ("abcdefgh1234567", "abcdefgh1234567x", "abcdefgh12345678\u0000"):
         spoilt = {wrong: 1, "abcdefgh12345679": 2, "a": 3}
         assert read(json.dumps(spoilt).encode(), reader=reader)[1] == {0: "abcdefgh12345678: missing"}
@@ -242,7 +247,7 @@ WHOLE = json.dumps(GOOD, separators=(",", ":")).encode()
 
 
 def test_nothing_is_read_beyond_the_batch() -> None:
-    """The memory behind a batch's bytes is another's: here a read of it would end the process."""
+    """The page of memory behind the batch's bytes is protected: reading it would crash the process."""
     libc, size = ctypes.CDLL(None), mmap.PAGESIZE
     memory = mmap.mmap(-1, 2 * size)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -253,8 +258,8 @@ def test_nothing_is_read_beyond_the_batch() -> None:
             data = pa.foreign_buffer(address + size - len(text), len(text))
             offsets = pa.py_buffer(np.array([0, len(text)], np.int32))
             values = pa.BinaryArray.from_buffers(pa.binary(), 1, [None, offsets, data])
-            found = READER.read(pa.array([4], pa.int32()), pa.array([100], pa.int64()), values)
-            assert (found.events.to_pylist(), dict(found.rejected)) == read(text)
+            batch = READER.read(pa.array([4], pa.int32()), pa.array([100], pa.int64()), values)
+            assert (batch.events.to_pylist(), dict(batch.rejected)) == read(text)
 
 
 BEHIND = st.sampled_from([b"0", b"5", b'"', b"}", b'":1}', b'",', b"1.5}", b"e5}", b" ", b"\xa9", WHOLE])
@@ -264,13 +269,13 @@ BEHIND = st.sampled_from([b"0", b"5", b'"', b"}", b'":1}', b'",', b"1.5}", b"e5}
 def test_an_event_is_read_the_same_whatever_stands_behind_it(
     length: int, more: list[bytes], next_ones: list[bytes]
 ) -> None:
-    """An event ends where it ends: the next one's bytes, which follow at once, are none of its own."""
+    """The next event's bytes follow without a gap and must not be read as this one's."""
     texts = [WHOLE[:length] + b"".join(more), *next_ones]
     rows, rejected = read(*texts)
     alone = [read(text) for text in texts]
     assert rejected == {place: reasons[0] for place, (_, reasons) in enumerate(alone) if reasons}
-    found = [{**row, "kafka_offset": 100 + place} for place, (rows, _) in enumerate(alone) for row in rows]
-    assert rows == found
+    expected = [{**row, "kafka_offset": 100 + place} for place, (rows, _) in enumerate(alone) for row in rows]
+    assert rows == expected
 
 
 DIGITS = st.text("0123456789", max_size=20)
@@ -283,13 +288,13 @@ DIGITS = st.text("0123456789", max_size=20)
     exponent=st.just("") | st.tuples(st.sampled_from(["e", "E", "e+", "e-"]), DIGITS.map(lambda d: d[:3])).map("".join),
 )
 def test_a_number_is_the_nearest_double(sign: str, whole: str, fraction: str, exponent: str) -> None:
-    """However many digits it has; what is no number of JSON's is refused."""
+    """However many digits it has; what is not a number of JSON is rejected."""
     number = f"{sign}{whole}{fraction}{exponent}".encode()
     assert_both_read_the_same(READINGS, PLAIN.replace(b"-7.25", number))
 
 
 def test_usual_numbers_are_the_nearest_doubles() -> None:
-    """As programs print them, rounded or with all digits."""
+    """Numbers as programs print them, rounded or with all digits."""
     random = np.random.default_rng(1)
     numbers = [value for scale in (1e-9, 1.0, 1e6) for value in (random.normal(0, scale, 2000)).tolist()]
     shown = [repr(value) for value in numbers] + [f"{value:.{n % 19}f}" for n, value in enumerate(numbers)]
@@ -300,12 +305,12 @@ def test_usual_numbers_are_the_nearest_doubles() -> None:
     assert [by_place[place] for place in range(len(shown))] == [float(number) for number in shown]
 
 
-def test_text_is_utf8_as_python_decodes_it() -> None:
-    """Every first byte with every kind of second one: no half characters, no longer forms, no surrogates."""
+def test_text_is_decoded_as_python_decodes_utf8() -> None:
+    """Each first byte with each kind of second byte: incomplete characters, overlong forms, surrogates are refused."""
     seconds = (0x00, 0x22, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xFF)
-    for first in range(256):
+    for lead in range(256):
         sequences = [
-            bytes([first, second, *rest]) for second in seconds for rest in ((), (0x80,), (0xBF, 0xBF), (0x80, 0x41))
+            bytes([lead, second, *rest]) for second in seconds for rest in ((), (0x80,), (0xBF, 0xBF), (0x80, 0x41))
         ]
         texts = [PLAIN.replace(b'"remark": "', b'"remark": "' + each) for each in sequences]
         expected = [carefully(READINGS, text) for text in texts]
@@ -317,15 +322,15 @@ def test_text_is_utf8_as_python_decodes_it() -> None:
 
 @pytest.mark.parametrize("character", ["x", "é", "商", "😀"])
 def test_the_longest_text_is_counted_in_characters(character: str) -> None:
-    """As the warehouse counts."""
+    """As the warehouse counts them."""
     fits, exceeds = ({**READING, "remark": character * count} for count in (255, 256))
     rows, rejected = read(*(json.dumps(each, ensure_ascii=False).encode() for each in (fits, exceeds)), reader=READINGS)
     assert [row["remark"] for row in rows] == [character * 255]
     assert list(rejected) == [1]
 
 
-def test_events_stay_in_their_order_whichever_reader_reads_them() -> None:
-    """Escapes are for the careful one; what neither reads is left out."""
+def test_events_keep_their_order_whichever_reader_reads_them() -> None:
+    """The careful reader reads those with escapes; unreadable ones are left out."""
     escaped = json.dumps({**READING, "remark": "\n"}).encode()
     rows, rejected = read(PLAIN, escaped, b"{", PLAIN, escaped, PLAIN, reader=READINGS)
     assert [(row["kafka_offset"], row["remark"]) for row in rows] == [
@@ -334,11 +339,16 @@ def test_events_stay_in_their_order_whichever_reader_reads_them() -> None:
     assert list(rejected) == [2]
 
 
-def test_plain_events_do_not_need_the_careful_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the generator sends is read at full speed, and so are fractions and letters of any language."""
-    monkeypatch.setattr(EventReader, "_read_carefully", lambda *_: pytest.fail("not plain"))
-    assert len(read(*[event(product_id=int(key)) for key in np.arange(1000)])[0]) == 1000
+def test_plain_events_do_not_need_the_careful_reader() -> None:
+    """The scanner reads the generator's events, and also fractions and letters of any language."""
+
+    def refuse(*_: object) -> NoReturn:
+        pytest.fail("not plain")
+
+    sales = EventReader(SALES_FIELDS, SALES_KEY, refuse)
+    assert len(read(*[event(product_id=int(key)) for key in np.arange(1000)], reader=sales)[0]) == 1000
     numbers = (0.0, -0.0, 21.5, -0.001, 1e22, 1e-7, 1234567.890625)
     readings = [READING | {"celsius": number, "remark": "ø 商品 😀 \x7f"} for number in numbers]
-    rows, _ = read(*[json.dumps(each, ensure_ascii=False).encode() for each in readings], reader=READINGS)
+    scanned = EventReader(READINGS_FIELDS, READINGS_KEY, refuse)
+    rows, _ = read(*[json.dumps(each, ensure_ascii=False).encode() for each in readings], reader=scanned)
     assert repr([(row["celsius"], row["remark"]) for row in rows]) == repr([(n, "ø 商品 😀 \x7f") for n in numbers])

@@ -1,4 +1,4 @@
-"""Eight bytes at once say what the bytes say one by one."""
+"""Functions on eight bytes at once do what a loop over the bytes does."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from semistream.kernels import Integer, kernel
 
 from spark_apps.events.words import (
     WIDTH,
+    bytes_before,
     decimal,
-    first,
     is_hex,
     leading,
     not_digits,
@@ -25,13 +25,13 @@ WORDS = st.binary(min_size=WIDTH, max_size=WIDTH) | st.text(' !"/09:@AF[\\]`afgz
 
 
 @kernel
-def _first_not_plain(data: np.ndarray, at: int) -> int:
-    return first(not_plain(word_at(data, at)))
+def _plain_bytes(data: np.ndarray, at: int) -> int:
+    return bytes_before(not_plain(word_at(data, at)))
 
 
 @kernel
-def _first_no_digit(data: np.ndarray, at: int) -> int:
-    return first(not_digits(word_at(data, at)))
+def _digits(data: np.ndarray, at: int) -> int:
+    return bytes_before(not_digits(word_at(data, at)))
 
 
 @kernel
@@ -57,32 +57,32 @@ def _run(text: bytes, ends: bytes) -> int:
 
 @given(WORDS)
 def test_a_plain_run_ends_at_a_control_a_quote_a_backslash_or_what_is_not_ascii(text: bytes) -> None:
-    """The first of them is told exactly."""
+    """The first flag is exact."""
     ends = bytes([*range(0x20), *b'"\\', *range(0x80, 0x100)])
-    assert _first_not_plain(padded(text), 0) == _run(text, ends)
+    assert _plain_bytes(padded(text), 0) == _run(text, ends)
 
 
 @given(WORDS)
-def test_digits_end_where_they_end(text: bytes) -> None:
-    """At the first byte that is none."""
-    assert _first_no_digit(padded(text), 0) == _run(text, bytes(set(range(0x100)) - set(b"0123456789")))
+def test_digits_end_at_the_first_other_byte(text: bytes) -> None:
+    """Of all 256 bytes."""
+    assert _digits(padded(text), 0) == _run(text, bytes(set(range(0x100)) - set(b"0123456789")))
 
 
 @given(WORDS | st.text("0123456789abcdef", min_size=8, max_size=8).map(str.encode))
 def test_hexadecimal_digits_are_those_in_lower_case(text: bytes) -> None:
-    """All eight, or it is not."""
+    """All eight bytes must be one."""
     assert _is_hex(padded(text)) == (set(text) <= set(b"0123456789abcdef"))
 
 
 @given(st.integers(1, 8).flatmap(lambda width: st.text("0123456789", min_size=width, max_size=width)), st.binary())
 def test_up_to_eight_digits_are_their_number(digits: str, behind: bytes) -> None:
-    """Whatever stands behind them."""
+    """Whatever bytes follow them."""
     assert _decimal(padded(digits.encode() + behind), len(digits)) == int(digits)
 
 
 @given(st.binary(max_size=20), st.data())
 def test_behind_the_end_there_are_zeros(text: bytes, data: st.DataObject) -> None:
-    """From any place of the array, and whatever part of the word is taken."""
+    """From any place of the array, for any part of the word."""
     array = padded(text)
     at, count = data.draw(st.integers(0, len(array) - 1)), data.draw(st.integers(1, WIDTH))
     out = np.empty(WIDTH, np.uint8)

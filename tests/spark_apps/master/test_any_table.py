@@ -1,4 +1,4 @@
-"""The master side works with any table that a pipeline's file names: other keys, other columns, NULLs."""
+"""The master side works with any table that a pipeline's file names: other keys and columns, NULLs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from semistream.relation import PageFile
 
 from foundation.connections import connect
 from spark_apps.master.changes import read_changes
-from spark_apps.master.frequency import Estimate, load_estimate, store_estimate
+from spark_apps.master.frequency import Estimate, read_estimate, store_estimate
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
 from spark_apps.master.tables import prepare
@@ -37,7 +37,7 @@ COLUMNS = ["label", "cost", "since", "stock"]
 
 
 def pipeline(key: list[str]) -> Pipeline:
-    """A second pipeline, as its file would say it."""
+    """Return a second pipeline, as its file would define it."""
     return Pipeline.model_validate(
         {
             "name": "orders",
@@ -51,7 +51,7 @@ def pipeline(key: list[str]) -> Pipeline:
 
 @pytest.fixture(params=["utf8mb4_bin", "utf8mb4_uca1400_ai_ci", "latin1_swedish_ci"])
 def collation(request: pytest.FixtureRequest) -> str:
-    """How the table's texts compare: as in Freshet's own schema, as by the server's default, in old tables."""
+    """The table's collation: that of Freshet's schema, the server's default, that of old tables."""
     return str(request.param)
 
 
@@ -69,17 +69,17 @@ def articles(empty: Warehouse, collation: str, request: pytest.FixtureRequest) -
 
 
 def test_another_table_is_estimated_ranked_checked_published_and_followed(articles: Warehouse, tmp_path: Path) -> None:
-    """Every value comes through as it is, in the order of the estimate; then a change and a delete."""
+    """Every value arrives unchanged, in the order of the estimate; then an update and a delete."""
     from quality.master import check_ranking
 
     key = articles.master.key
     wanted = [ROWS[4], ROWS[3]]
-    # The stream asks for keys that no row has, too long for the column or all but equal to one that is there.
+    # The stream also asks for keys without a row: too long for the column, or equal to a row's key but for case.
     asked = [*(row[0] for row in wanted), "x" * 500, "absent", "null", "ÜNÏ-5"]
     weights = [4.0, 3.0, 2.0, 1.0, 9.0, 9.0]
     table = pa.table({"sku": asked, "region": ["NZ"] * 6, "weight": weights}).select([*key, "weight"])
     assert store_estimate(articles.login, articles.master, Estimate(1, 10.0, table)) == 2
-    known = load_estimate(articles.login, articles.master).weights.sort_by([("weight", "descending")])
+    known = read_estimate(articles.login, articles.master).weights.sort_by([("weight", "descending")])
     assert known["sku"].to_pylist() == [row[0] for row in wanted]
     assert known["weight"].to_pylist() == pytest.approx(weights[:2])
 
@@ -87,11 +87,11 @@ def test_another_table_is_estimated_ranked_checked_published_and_followed(articl
     assert check_ranking(articles.login, articles.master, ranking, len(ROWS)).failures == []
     snapshot = publish(articles.login, articles.master, ranking, tmp_path)
     relation = PageFile(snapshot.path)
-    found = relation.read_page(0).rows.to_pylist()
+    published = relation.read_page(0).rows.to_pylist()
     names = [*key, *COLUMNS]
     by_sku = {row[0]: dict(zip(["sku", "region", *COLUMNS], row, strict=True)) for row in ROWS}
-    assert [row["sku"] for row in found[:2]] == [row[0] for row in wanted]
-    assert {row["sku"]: row for row in found} == {
+    assert [row["sku"] for row in published[:2]] == [row[0] for row in wanted]
+    assert {row["sku"]: row for row in published} == {
         sku: {name: row[name] for name in names} for sku, row in by_sku.items()
     }
 
@@ -104,7 +104,7 @@ def test_another_table_is_estimated_ranked_checked_published_and_followed(articl
 
 
 def test_an_estimate_looks_each_key_up_in_the_master_tables_index(articles: Warehouse) -> None:
-    """Whatever the collation, and though the server takes the table for empty, as one that was just filled."""
+    """Whatever the collation, even if the server takes the table for empty, because it was just filled."""
     articles.run(
         "INSERT INTO article (sku, region) SELECT CONCAT('S', seq), 'NZ' FROM seq_1_to_5000",
         "ALTER TABLE article STATS_AUTO_RECALC = 0",
@@ -123,7 +123,7 @@ def test_an_estimate_looks_each_key_up_in_the_master_tables_index(articles: Ware
 
 
 def test_keys_that_only_their_bytes_tell_apart_are_two_keys(articles: Warehouse) -> None:
-    """The stream joins by bytes: whatever the collation calls equal, the old key is gone and the new one is there."""
+    """The stream joins by bytes, whatever the collation calls equal: the old key is deleted, the new one changed."""
     with connect(articles.login) as connection:
         before = read_changes(connection, articles.master, 0).position
         articles.run(

@@ -1,4 +1,4 @@
-"""The catalogue is believable, has nothing to do with sales in its order, and is loaded whole or not at all."""
+"""The catalogue has believable rows in an order independent of sales, and is loaded whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ROWS = 1500
 
 
 def catalogue(rows: int, seed: int) -> pa.Table:
-    """The whole catalogue at once."""
+    """Make the whole catalogue at once."""
     return pa.Table.from_batches(make_catalogue(rows, seed))
 
 
-def test_each_key_is_there_once_and_warehouse_keys_are_in_another_order() -> None:
-    """Source keys and warehouse keys are two permutations of the same numbers; a seed makes the same ones again."""
+def test_each_key_exists_once_and_warehouse_keys_have_another_order() -> None:
+    """They are a permutation of the source's keys; one seed always makes the same one."""
     made = catalogue(ROWS, seed=3)
     everything = list(range(1, ROWS + 1))
     assert made["product_id"].to_pylist() == everything
@@ -33,14 +33,14 @@ def test_each_key_is_there_once_and_warehouse_keys_are_in_another_order() -> Non
 
 
 def test_a_row_has_about_120_bytes() -> None:
-    """Numbers at their width in the table, text at its length, six bytes of updated_at."""
+    """Numbers have their width in the table, texts their length, updated_at six bytes."""
     made = catalogue(ROWS, seed=1)
     text = [name for name in made.column_names if pa.types.is_string(made[name].type)]
     letters = sum(len(value) for name in text for value in made[name].to_pylist())
     assert 110 <= 8 + 4 + 4 + 4 + 6 + letters / ROWS <= 130
 
 
-def test_barcodes_pass_their_own_check() -> None:
+def test_barcodes_have_valid_check_digits() -> None:
     """EAN-13: digits weighted 1 and 3 in turn add up to a multiple of ten."""
     for barcode in catalogue(ROWS, seed=1)["barcode"].to_pylist():
         assert len(barcode) == 13
@@ -48,21 +48,21 @@ def test_barcodes_pass_their_own_check() -> None:
 
 
 @pytest.mark.integration
-def test_it_arrives_row_by_row_as_it_was_made_and_only_once(empty: Warehouse) -> None:
-    """A second call leaves it as it is."""
+def test_it_is_loaded_as_it_was_made_and_only_once(empty: Warehouse) -> None:
+    """A second call changes nothing."""
     assert load_catalogue(empty.login, ROWS, seed=3) == ROWS
     assert load_catalogue(empty.login, 2 * ROWS, seed=4) == ROWS
     made = catalogue(ROWS, seed=3)
-    there = empty.ask(f"SELECT {', '.join(made.column_names)} FROM product ORDER BY product_id")
-    assert there == [tuple(row.values()) for row in made.to_pylist()]
+    loaded = empty.ask(f"SELECT {', '.join(made.column_names)} FROM product ORDER BY product_id")
+    assert loaded == [tuple(row.values()) for row in made.to_pylist()]
 
 
 @pytest.mark.integration
 def test_a_row_that_cannot_be_loaded_leaves_nothing_behind(empty: Warehouse) -> None:
-    """Not even the chunks before it; the report told of those, the error tells what was refused."""
+    """Not even the chunks before it, which were reported. The error says what was refused."""
     empty.run(f"ALTER TABLE product ADD CHECK (product_id <> {CHUNK_ROWS + 3})")
     reports: list[str] = []
-    with pytest.raises(LoadError, match=r"table 'product': 5 rows, 4 were new, .* CONSTRAINT"):
+    with pytest.raises(LoadError, match=r"table 'product' must .* of 5, 4 were new, .* CONSTRAINT"):
         load_catalogue(empty.login, CHUNK_ROWS + 5, report=reports.append)
-    assert reports == ["100,000 of 100,005 products are loaded (100%)"]
+    assert reports == ["100,000 of 100,005 products loaded (100%)"]
     assert empty.ask("SELECT COUNT(*) FROM product") == [(0,)]

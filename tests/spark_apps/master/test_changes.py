@@ -1,4 +1,4 @@
-"""No change of a master row is missed, whatever the order in which transactions commit and whatever clocks say."""
+"""No change of a master row is missed, whatever the order of commits and whatever clocks say."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import pytest
 
 from foundation.connections import connect
 from foundation.errors import ForgottenChangesError, TableError
-from spark_apps.master import changes
-from spark_apps.master.changes import forget, newest_position, read_changes
+from spark_apps.master.changes import newest_position, prune_changes, read_changes
 from tests.spark_apps.conftest import ROWS
 
 if TYPE_CHECKING:
-    from foundation.connections import Connection
     from spark_apps.master.changes import Changes
-    from spark_apps.pipeline.definition import Master
     from tests.spark_apps.conftest import Warehouse
 
 pytestmark = pytest.mark.integration
@@ -31,23 +28,23 @@ INSERT = """INSERT INTO product
 
 
 def read(warehouse: Warehouse, after: int) -> Changes:
-    """Read as the stream does."""
+    """Read changes on a connection of their own."""
     with connect(warehouse.login) as connection:
         return read_changes(connection, warehouse.master, after)
 
 
-def prices(found: Changes) -> dict[int, int]:
-    """The changed rows' prices by key."""
-    return {row["product_id"]: row["price_cents"] for row in found.rows.to_pylist()}
+def prices(changes: Changes) -> dict[int, int]:
+    """Return the changed rows' prices by key."""
+    return {row["product_id"]: row["price_cents"] for row in changes.rows.to_pylist()}
 
 
-def gone(found: Changes) -> list[int]:
-    """The deleted rows' keys."""
-    return sorted(found.deleted["product_id"].to_pylist())
+def gone(changes: Changes) -> list[int]:
+    """Return the deleted rows' keys."""
+    return sorted(changes.deleted["product_id"].to_pylist())
 
 
 def test_updates_inserts_and_deletes_are_read_once_as_the_rows_are_now(products: Warehouse) -> None:
-    """Rows carry the pipeline's columns; a changed key is a row that is gone and one that is new."""
+    """Rows have the pipeline's columns; a changed key is one deleted and one new row."""
     products.run(
         "UPDATE product SET price_cents = 1 WHERE product_id = 7",
         "UPDATE product SET price_cents = 2 WHERE product_id = 7",
@@ -65,7 +62,7 @@ def test_updates_inserts_and_deletes_are_read_once_as_the_rows_are_now(products:
 
 
 def test_a_transaction_that_began_earlier_and_commits_later_is_not_missed(products: Warehouse) -> None:
-    """It drew its number in the log first; who read up to a later one meanwhile still gets it."""
+    """It drew the lower number; a reader that has read the higher one still gets it."""
     with connect(products.login) as early, early.cursor() as first:
         first.execute(PRICE, (11, 1))
         with connect(products.login) as late, late.cursor() as second:
@@ -78,7 +75,7 @@ def test_a_transaction_that_began_earlier_and_commits_later_is_not_missed(produc
 
 
 def test_what_was_rolled_back_is_never_told(products: Warehouse) -> None:
-    """Nor does its gap hold anything up."""
+    """And its gap in the numbers delays nothing."""
     with connect(products.login) as connection, connection.cursor() as cursor:
         cursor.execute(PRICE, (11, 1))
         connection.rollback()
@@ -87,7 +84,7 @@ def test_what_was_rolled_back_is_never_told(products: Warehouse) -> None:
 
 
 def test_a_clock_that_steps_back_and_equal_timestamps_hide_nothing(products: Warehouse) -> None:
-    """The second change has the older timestamp, the third one the same as the second."""
+    """The second change has an older timestamp than the first, the third has the second's."""
     for now, key in (("2026-06-01 12:00:00", 1), ("2026-06-01 11:00:00", 2), ("2026-06-01 11:00:00", 3)):
         position = read(products, 0).position
         products.run(
@@ -98,21 +95,21 @@ def test_a_clock_that_steps_back_and_equal_timestamps_hide_nothing(products: War
 
 
 def test_a_reader_does_not_wait_for_writers_nor_writers_for_a_reader(products: Warehouse) -> None:
-    """While a transaction is open on a row, others are read; while one reads, others write."""
+    """Changes are read while a transaction is open; rows are written while a reader holds its lock."""
     with connect(products.login) as writer, writer.cursor() as cursor:
         cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
         cursor.execute(PRICE, (11, 1))
         with connect(products.login) as reader, reader.cursor() as other:
             other.execute("SET SESSION innodb_lock_wait_timeout = 1")
             assert prices(read_changes(reader, products.master, 0)) == {}
-            other.execute("SELECT position FROM master_changes FOR UPDATE")  # as in the middle of a read
+            other.execute("SELECT position FROM master_changes FOR UPDATE")  # the reader's lock
             cursor.execute(PRICE, (12, 2))
             writer.commit()
     assert prices(read(products, 0)) == {1: 11, 2: 12}
 
 
 def write_at_random(warehouse: Warehouse, seed: int) -> None:
-    """Update, delete and insert in transactions of random size; roll some back. Each writer has keys of its own."""
+    """Update, delete and insert in transactions of random size; roll some back. Each writer has its own keys."""
     chance = random.Random(seed)  # noqa: S311  # a test's dice
     mine = range(seed + 1, ROWS, WRITERS)
     with connect(warehouse.login) as connection, connection.cursor() as cursor:
@@ -126,7 +123,7 @@ def write_at_random(warehouse: Warehouse, seed: int) -> None:
 
 
 def follow(warehouse: Warehouse, written: threading.Event) -> dict[int, int]:
-    """Keep a picture of keys and prices up to date by reading on, until all is written."""
+    """Keep a copy of keys and prices up to date by reading changes, until all is written."""
     picture = dict(warehouse.ask(TABLE))
     position, last = 0, False
     with connect(warehouse.login) as connection:
@@ -141,7 +138,7 @@ def follow(warehouse: Warehouse, written: threading.Event) -> dict[int, int]:
 
 
 def test_concurrent_writers_and_readers_agree_in_the_end(products: Warehouse) -> None:
-    """What two readers made of the changes is the table."""
+    """The copies of two readers equal the table."""
     written = threading.Event()
     with ThreadPoolExecutor() as pool:
         readers = [pool.submit(follow, products, written) for _ in range(2)]
@@ -152,38 +149,41 @@ def test_concurrent_writers_and_readers_agree_in_the_end(products: Warehouse) ->
     assert [reader.result() for reader in readers] == [dict(products.ask(TABLE))] * 2
 
 
-def test_changes_that_were_forgotten_are_an_error_for_who_has_not_read_them(products: Warehouse) -> None:
-    """Never a silent gap; who is past them reads on."""
+def test_pruned_changes_are_an_error_for_a_reader_that_missed_them(products: Warehouse) -> None:
+    """There is no silent gap; a reader that is past them reads on."""
     products.run("UPDATE product SET price_cents = 1 WHERE product_id <= 3")
     with connect(products.login) as connection:
         position = newest_position(connection, products.master)
         products.run("UPDATE product SET price_cents = 2 WHERE product_id = 4")
-        forget(connection, products.master, position)
+        prune_changes(connection, products.master, position)
     assert products.ask("SELECT COUNT(*) FROM product_change") == [(1,)]
     assert prices(read(products, position)) == {4: 2}
-    with pytest.raises(ForgottenChangesError, match=f"behind position {position - 1} .* Take the newest snapshot"):
+    with pytest.raises(ForgottenChangesError, match=f"behind position {position - 1}, .* Take the newest snapshot"):
         read(products, position - 1)
-    with pytest.raises(ForgottenChangesError, match=f"behind position {position + 9} .* to {position + 1}"):
-        read(products, position + 9)  # of a log that was there before this one
+    with pytest.raises(ForgottenChangesError, match=f"behind position {position + 9}, .* to {position + 1}"):
+        read(products, position + 9)  # a position of an earlier log
 
 
-def test_changes_that_are_forgotten_while_they_are_read_are_still_read(
+def test_changes_that_are_pruned_while_they_are_read_are_still_read(
     products: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the log has when it is looked at is what is read from it."""
+    """The check of the log and the read see the same log."""
     products.run("UPDATE product SET price_cents = 1 WHERE product_id = 3")
-    look = changes._check_log_reaches  # noqa: SLF001  # the moment between the look and the read
+    with connect(products.login) as connection:
+        query = connection.query
 
-    def then_forget(connection: Connection, master: Master, after: int) -> None:
-        look(connection, master, after)
-        with connect(products.login) as other:
-            forget(other, master, after + 1)
+        def prune_first(statement: str, *, unbuffered: bool = False) -> object:
+            if "LEFT JOIN" in statement:  # the read, after the check
+                with connect(products.login) as other:
+                    prune_changes(other, products.master, 1)
+            return query(statement, unbuffered)
 
-    monkeypatch.setattr(changes, "_check_log_reaches", then_forget)
-    assert prices(read(products, 0)) == {3: 1}
+        monkeypatch.setattr(connection, "query", prune_first)
+        assert prices(read_changes(connection, products.master, 0)) == {3: 1}
+    assert products.ask("SELECT COUNT(*) FROM product_change") == [(0,)]
 
 
 def test_a_table_whose_changes_are_not_logged_is_an_error(empty: Warehouse) -> None:
-    """With what to do."""
-    with pytest.raises(TableError, match=r"`product` are not logged yet\. The Dag prepare_warehouse"):
+    """The error says what to run."""
+    with pytest.raises(TableError, match=r"`product` are not logged yet\. Run the Dag prepare_warehouse"):
         read(empty, 0)

@@ -1,4 +1,4 @@
-"""The gate lets a good ranked copy pass and refuses a bad one, with what is wrong."""
+"""The check passes a good ranked copy and refuses a bad one, saying what is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PUBLISHED = 1500
 
 
 def refusals(products: Warehouse, *damage: str) -> list[str]:
-    """Build a ranked copy, damage the table of it or before, and check."""
+    """Build a ranked copy, damage the master table before or the copy after, and check the copy."""
     products.run(*(statement for statement in damage if "by_rank" not in statement))
     from quality.master import check_ranking
 
@@ -27,7 +27,7 @@ def refusals(products: Warehouse, *damage: str) -> list[str]:
 
 
 def test_a_good_copy_passes(products: Warehouse) -> None:
-    """Also when some rows were deleted since the last one."""
+    """Also if some rows were deleted since the last ranking."""
     assert refusals(products, "DELETE FROM product WHERE product_id <= 20") == []
 
 
@@ -63,11 +63,11 @@ def test_a_good_copy_passes(products: Warehouse) -> None:
             "product_id",
         ),
     ],
-    ids=["empty", "half empty", "a row less than the source", "no price", "price 0", "no key", "a key twice"],
+    ids=["empty", "half empty", "a missing row", "no price", "price 0", "no key", "a key twice"],
 )
 def test_a_bad_copy_is_refused_with_what_is_wrong(
     products: Warehouse, damage: list[str], expectation: str, says: str
 ) -> None:
-    """One expectation or more is not met, and is named."""
+    """The failures name the expectation and the column or number."""
     failures = refusals(products, *damage)
     assert any(expectation in failure and says in failure for failure in failures)

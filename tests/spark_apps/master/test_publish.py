@@ -1,4 +1,4 @@
-"""A version is published whole and checked, or not at all, and whoever is killed on the way finishes later."""
+"""A version is published whole and checked, or not at all; publishing can be repeated after a kill."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ import pytest
 from foundation.connections import connect
 from foundation.errors import SnapshotError
 from spark_apps.master import publish as publishing
-from spark_apps.master import ranking as ranked_copies
 from spark_apps.master.changes import read_changes
 from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, announce, fitting_rows, publish, write_pages
-from spark_apps.master.ranking import build_ranking
+from spark_apps.master.ranking import Patience, build_ranking, one_at_a_time
 from spark_apps.master.snapshots import current
 from tests.spark_apps.conftest import ROWS, files, refreshed, rows
 
@@ -31,12 +30,12 @@ pytestmark = pytest.mark.integration
 
 
 def die(*_: object) -> None:
-    """End here, as a process that is killed does."""
+    """Stop here, as a killed process does."""
     raise KeyboardInterrupt
 
 
 def test_a_copy_that_another_run_has_replaced_is_not_published(products: Warehouse, folder: Path) -> None:
-    """What is published is what was checked, not what has as many rows."""
+    """Only the copy that was checked is published, not another one with as many rows."""
     first = refreshed(products, folder)
     checked = build_ranking(products.login, products.master)
     products.run("UPDATE product SET price_cents = 0")
@@ -46,25 +45,23 @@ def test_a_copy_that_another_run_has_replaced_is_not_published(products: Warehou
     assert current(folder) == first
 
 
-def test_runs_take_turns_to_build_and_to_publish(
-    products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that waits for too long says for what."""
+def test_runs_take_turns_to_build_and_to_publish(products: Warehouse, folder: Path) -> None:
+    """A run that waits too long says for what."""
     ranking = build_ranking(products.login, products.master)
-    monkeypatch.setattr(ranked_copies, "LONGEST_TURN_SECONDS", 0)
-    with ranked_copies.one_at_a_time(products.login, products.master):
-        with pytest.raises(SnapshotError, match="another run has been ranking or publishing `product`"):
-            build_ranking(products.login, products.master)
-        with pytest.raises(SnapshotError, match="another run has been ranking or publishing `product`"):
-            publish(products.login, products.master, ranking, folder)
+    none = Patience(run_seconds=0)
+    with one_at_a_time(products.login, products.master):
+        with pytest.raises(SnapshotError, match="another run still ranks or publishes `product` after 0 s"):
+            build_ranking(products.login, products.master, none)
+        with pytest.raises(SnapshotError, match="another run still ranks or publishes `product` after 0 s"):
+            publish(products.login, products.master, ranking, folder, patience=none)
     assert publish(products.login, products.master, ranking, folder).version == 1
 
 
-@pytest.mark.parametrize("moment", ["PageFile", "swap_in", "announce", "remove_old", "forget"])
-def test_a_publisher_that_was_killed_finishes_when_it_is_run_again(
+@pytest.mark.parametrize("moment", ["PageFile", "swap_in", "announce", "remove_old", "prune_changes"])
+def test_a_publisher_that_was_killed_finishes_when_it_runs_again(
     products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """Wherever it was; table and snapshot are then of the same order."""
+    """At whichever step it was; then the ranked copy and the snapshot have the same order."""
     refreshed(products, folder)
     products.run("INSERT INTO product_frequency (product_id, access_frequency) VALUES (9, 0.2)")
     ranking = build_ranking(products.login, products.master)
@@ -80,17 +77,15 @@ def test_a_publisher_that_was_killed_finishes_when_it_is_run_again(
     assert products.ask("SHOW TABLES LIKE 'product\\_by\\_rank%'") == [("product_by_rank",)]
 
 
-def test_a_version_is_not_announced_before_its_table_is_in_use(
-    products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who reads in a transaction keeps the table in use; when it has ended, publishing finishes."""
+def test_a_version_is_not_announced_before_its_copy_is_in_use(products: Warehouse, folder: Path) -> None:
+    """A reader's open transaction keeps the old copy in use; when it ends, publishing can finish."""
     first = refreshed(products, folder)
     ranking = build_ranking(products.login, products.master)
-    monkeypatch.setattr(ranked_copies, "LONGEST_WAIT_SECONDS", 1)
+    short = Patience(reader_seconds=1)
     with connect(products.login) as reader, reader.cursor() as cursor:
         cursor.execute("SELECT COUNT(*) FROM product_by_rank")
         with pytest.raises(pymysql.OperationalError, match="Lock wait timeout"):
-            publish(products.login, products.master, ranking, folder)
+            publish(products.login, products.master, ranking, folder, patience=short)
         assert current(folder) == first
     assert publish(products.login, products.master, ranking, folder).version == first.version + 1
 
@@ -104,27 +99,27 @@ def test_a_version_is_not_announced_before_its_table_is_in_use(
             "UPDATE product_by_rank_next SET product_id = 3 WHERE product_id = 5",
         ],
     ],
-    ids=["a row less than was checked", "a key twice"],
+    ids=["a missing row", "a key twice"],
 )
-def test_pages_that_are_not_of_what_was_checked_are_not_published(
+def test_pages_of_rows_that_were_not_checked_are_not_published(
     products: Warehouse, folder: Path, damage: list[str]
 ) -> None:
-    """Whatever has become of the copy since."""
+    """However the copy has changed since the check."""
     first = refreshed(products, folder)
     ranking = build_ranking(products.login, products.master)
     products.run(*damage)
-    with pytest.raises(SnapshotError, match=rf"v000002\.pages has .* must have {ROWS} to {ROWS} .*not published"):
+    with pytest.raises(SnapshotError, match=rf"v000002\.pages must have {ROWS} to {ROWS} rows .*not published"):
         publish(products.login, products.master, ranking, folder)
     assert current(folder) == first
 
 
-def test_a_disk_that_is_full_leaves_no_half_note_of_a_version(
+def test_a_full_disk_leaves_no_half_manifest(
     products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readers go on with the version that they have."""
+    """Readers keep using the version before."""
     first = refreshed(products, folder)
 
-    def written_in_part(_note: object, file: IO[str]) -> None:
+    def written_in_part(_attributes: object, file: IO[str]) -> None:
         file.write('{"version": ')
         raise OSError(ENOSPC, os.strerror(ENOSPC))
 
@@ -135,7 +130,7 @@ def test_a_disk_that_is_full_leaves_no_half_note_of_a_version(
 
 
 def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_of_them() -> None:
-    """What a page costs at all is shared by many rows, and no page of numbers grows beyond its share of memory."""
+    """Many rows share a page's fixed cost, and a page of narrow rows has no more than its bytes."""
     keys = pa.array(range(800), pa.int64())
     narrow = pa.record_batch({"key": keys, "price": keys.cast(pa.uint32())})
     assert fitting_rows(narrow) == PAGE_BYTES // (8 + 4)
@@ -145,7 +140,7 @@ def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_o
 
 
 def test_a_snapshot_has_the_ranked_rows_with_key_and_columns_only(products: Warehouse, folder: Path) -> None:
-    """In their order; it tells of itself what readers and people need."""
+    """In the order of the ranking. The manifest has version, rows, position and newest change."""
     products.run("INSERT INTO product_frequency (product_id, access_frequency) VALUES (9, 0.2), (5, 0.7)")
     products.run("SET timestamp = 2000000000", "UPDATE product SET price_cents = 1 WHERE product_id = 3")
     assert current(folder) is None
@@ -153,17 +148,17 @@ def test_a_snapshot_has_the_ranked_rows_with_key_and_columns_only(products: Ware
     assert current(folder) == snapshot
     assert (snapshot.version, snapshot.rows, snapshot.position) == (1, ROWS, 1)
     assert snapshot.changed_until == "2033-05-18 03:33:20"
-    found = rows(snapshot)
-    assert found == products.ask(
+    published = rows(snapshot)
+    assert published == products.ask(
         "SELECT product_id, product_key, price_cents FROM product_by_rank ORDER BY access_rank"
     )
-    assert [row[0] for row in found[:3]] == [5, 9, 1]
+    assert [row[0] for row in published[:3]] == [5, 9, 1]
 
 
-def test_the_next_snapshot_contains_the_changes_and_reading_on_from_it_tells_only_newer_ones(
+def test_the_next_snapshot_has_the_changes_and_only_newer_ones_are_behind_its_position(
     products: Warehouse, folder: Path
 ) -> None:
-    """A change that comes while the copy is made is in the log behind the snapshot's position."""
+    """A change that is made after the ranking is in the log behind the snapshot's position."""
     first = refreshed(products, folder)
     products.run("UPDATE product SET price_cents = 11 WHERE product_id = 1", "DELETE FROM product WHERE product_id = 2")
     ranking = build_ranking(products.login, products.master)
@@ -183,7 +178,7 @@ def test_the_next_snapshot_contains_the_changes_and_reading_on_from_it_tells_onl
 def test_changes_that_another_pipeline_on_the_same_table_needs_stay_in_the_log(
     products: Warehouse, folder: Path
 ) -> None:
-    """Whichever of the two is refreshed more often."""
+    """Even if the other one is refreshed more often."""
     theirs = refreshed(products, folder.with_name("orders"))
     for price in (1, 2, 3):
         products.run(f"UPDATE product SET price_cents = {price} WHERE product_id = 1")
@@ -194,7 +189,7 @@ def test_changes_that_another_pipeline_on_the_same_table_needs_stay_in_the_log(
 
 
 def test_versions_of_another_table_keep_nothing_in_the_log(products: Warehouse, folder: Path) -> None:
-    """Its positions are of another log."""
+    """Their positions belong to another log."""
     theirs = refreshed(products, folder.with_name("orders"))
     announce(replace(theirs, table="customer"))
     for price in (1, 2, 3):
@@ -203,8 +198,8 @@ def test_versions_of_another_table_keep_nothing_in_the_log(products: Warehouse, 
     assert products.ask("SELECT COUNT(*) FROM product_change") == [(1,)]
 
 
-def test_what_a_killed_publisher_left_is_never_read_and_is_cleared_away(products: Warehouse, folder: Path) -> None:
-    """Pages that nothing says are whole, and the half of a note that would have said so."""
+def test_files_of_a_killed_publisher_are_never_read_and_are_removed(products: Warehouse, folder: Path) -> None:
+    """Pages without a manifest, and half a manifest."""
     first = refreshed(products, folder)
     ranking = build_ranking(products.login, products.master)
     write_pages(products.login, products.master, ranking, folder)

@@ -1,4 +1,4 @@
-"""The ranked copy is in the order of the estimate, and readers see a whole one at any moment."""
+"""The ranked copy has the order of the estimate, and readers always see a whole copy."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def estimated(products: Warehouse, weights: dict[int, float]) -> None:
 
 
 def order(products: Warehouse, table: str = "product_by_rank") -> list[object]:
-    """The keys by rank."""
+    """Return the keys in the order of ranks."""
     return [key for (key,) in products.ask(f"SELECT product_id FROM {table} ORDER BY access_rank")]
 
 
-def test_rows_follow_the_estimate_and_those_never_seen_keep_their_order_behind(products: Warehouse) -> None:
-    """Ranks are 0, 1, 2, ...; equal estimates go by key."""
+def test_rows_follow_the_estimate_and_the_others_keep_their_order_behind(products: Warehouse) -> None:
+    """Ranks are 0, 1, 2, ...; rows with equal estimates are in the order of the key."""
     estimated(products, {9: 0.2, 5: 0.7, 700: 0.2})
     build_ranking(products.login, products.master)
     swap_in(products.login, products.master)
-    first = [5, 9, 700]
-    assert order(products) == first + [key for key in range(1, ROWS + 1) if key not in first]
+    known = [5, 9, 700]
+    assert order(products) == known + [key for key in range(1, ROWS + 1) if key not in known]
     assert products.ask("SELECT MIN(access_rank), MAX(access_rank) FROM product_by_rank") == [(0, ROWS - 1)]
     (mismatched,) = products.ask(
         """SELECT COUNT(*) FROM product_by_rank AS r LEFT JOIN product AS p
@@ -48,8 +48,8 @@ def test_rows_follow_the_estimate_and_those_never_seen_keep_their_order_behind(p
     assert mismatched == (0,)
 
 
-def test_a_ranking_that_was_built_changes_nothing_before_it_is_swapped_in(products: Warehouse) -> None:
-    """Nor does a failed or a second build."""
+def test_building_a_ranking_changes_nothing_before_it_is_swapped_in(products: Warehouse) -> None:
+    """Nor does a second build."""
     build_ranking(products.login, products.master)
     swap_in(products.login, products.master)
     before = order(products)
@@ -61,7 +61,7 @@ def test_a_ranking_that_was_built_changes_nothing_before_it_is_swapped_in(produc
 
 
 def test_readers_never_see_a_half_copy(products: Warehouse) -> None:
-    """While one ranking replaces another, over and over, each read has every row."""
+    """While rankings replace one another, each read has every row."""
     build_ranking(products.login, products.master)
     swap_in(products.login, products.master)
     done = threading.Event()
@@ -86,10 +86,10 @@ def test_readers_never_see_a_half_copy(products: Warehouse) -> None:
     assert set(seen) == {(ROWS, ROWS - 1)}
 
 
-def test_building_does_not_wait_for_writers_and_says_between_which_numbers_its_rows_must_be(
+def test_building_does_not_wait_for_writers_and_bounds_its_number_of_rows(
     products: Warehouse,
 ) -> None:
-    """A transaction that is open while the copy is made is not in it; all that was committed before is."""
+    """An open transaction is not in the copy; all that was committed before is."""
     with connect(products.login) as writer, writer.cursor() as cursor:
         cursor.execute("DELETE FROM product WHERE product_id <= 100")
         ranking = build_ranking(products.login, products.master)
@@ -101,7 +101,7 @@ def test_building_does_not_wait_for_writers_and_says_between_which_numbers_its_r
 
 
 def test_a_key_that_is_not_unique_is_refused(products: Warehouse) -> None:
-    """By the ranked copy's unique index; the copy in use stays."""
+    """By the ranked copy's unique index."""
     products.run("ALTER TABLE product DROP PRIMARY KEY", "UPDATE product SET product_id = 1 WHERE product_id = 2")
     with pytest.raises(pymysql.IntegrityError, match="Duplicate entry '1' for key 'by_key'"):
         build_ranking(products.login, products.master)
@@ -111,29 +111,29 @@ def test_a_key_that_is_not_unique_is_refused(products: Warehouse) -> None:
     ("field", "value", "says"),
     [
         ("table", "produce", "there is no table `produce`"),
-        ("columns", ["prize"], "`product` has no column prize; it has product_id, .*price_cents"),
+        ("columns", ["prize"], "must be columns of `product`, got prize; it has product_id, .*price_cents"),
     ],
 )
-def test_a_pipeline_that_does_not_fit_its_table_is_told_what_is_there(
+def test_a_pipeline_that_does_not_fit_its_table_is_an_error_that_names_its_columns(
     products: Warehouse, field: str, value: object, says: str
 ) -> None:
-    """Before anything is made."""
+    """Preparing stops before it makes anything."""
     with pytest.raises(TableError, match=says):
         prepare(products.login, products.master.model_copy(update={field: value}))
 
 
-def test_a_key_without_an_index_is_refused_with_what_to_type(products: Warehouse) -> None:
-    """Every estimate would read the whole table for each key."""
+def test_a_key_without_an_index_is_refused_with_the_statement_that_adds_one(products: Warehouse) -> None:
+    """Storing an estimate would read the whole table for each key."""
     products.run("ALTER TABLE product DROP PRIMARY KEY, ADD INDEX (vendor, product_id)")
     with pytest.raises(TableError, match=r"`product` must have an index .* ADD INDEX \(`product_id`\)"):
         prepare(products.login, products.master)
     both = products.master.model_copy(update={"key": ["category", "vendor"]})
     with pytest.raises(TableError, match=r"`product` must have an index .* ADD INDEX \(`category`, `vendor`\)"):
-        prepare(products.login, both)  # there is one that begins with a part of the key
+        prepare(products.login, both)  # an index begins with a part of the key
 
 
 def test_pipelines_with_different_keys_on_one_table_are_refused(products: Warehouse) -> None:
-    """Their estimates and change logs would be of different columns."""
+    """Their estimates and change logs would have different columns."""
     prepare(products.login, products.master)
     other = products.master.model_copy(update={"key": ["product_key"]})
     with pytest.raises(TableError, match=r"must be \['product_id'\], .* got \['product_key'\]"):

@@ -1,4 +1,4 @@
-"""A version stays while somebody holds it, and goes when nobody does."""
+"""A version stays while a reader holds it, and is removed later."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ with hold(Path(sys.argv[1])) as snapshot:
 
 
 def test_a_held_version_stays_and_is_removed_when_its_reader_is_killed(products: Warehouse, folder: Path) -> None:
-    """Kill -9 lets go; changes stay in the log as long as a version that needs them."""
+    """A kill releases it; the log keeps changes as long as the version that needs them."""
     refreshed(products, folder)
     reader = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -58,7 +58,7 @@ def test_a_held_version_stays_and_is_removed_when_its_reader_is_killed(products:
 
 
 def test_a_released_version_is_removed_with_the_next_ones(products: Warehouse, folder: Path) -> None:
-    """Two readers hold two versions; each stays as long as its reader."""
+    """Two readers hold two versions; each stays as long as it is held."""
     refreshed(products, folder)
     with ExitStack() as moves_on:
         with hold(folder) as old:
@@ -72,10 +72,10 @@ def test_a_released_version_is_removed_with_the_next_ones(products: Warehouse, f
         assert rows(newer)
 
 
-def test_a_version_that_is_removed_while_a_reader_reaches_for_it_is_not_held(
+def test_a_version_that_is_removed_before_it_is_locked_is_not_held(
     products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reader has found its note, and has no lock of it yet: it takes the newest version instead."""
+    """The reader has opened the manifest but not locked it: it holds the newest version instead."""
     refreshed(products, folder)
     lock = fcntl.flock
 
@@ -90,7 +90,7 @@ def test_a_version_that_is_removed_while_a_reader_reaches_for_it_is_not_held(
         assert (held.version, held.path.exists()) == (1 + KEPT, True)
 
 
-def test_holding_before_anything_is_published_is_an_error_with_what_to_do(folder: Path) -> None:
-    """As when the application is started first."""
+def test_holding_before_anything_is_published_is_an_error(folder: Path) -> None:
+    """It says which Dag publishes."""
     with pytest.raises(SnapshotError, match=r"no snapshot in .*refresh_master_order publishes one"), hold(folder):
         pass

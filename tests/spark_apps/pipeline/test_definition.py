@@ -1,4 +1,4 @@
-"""A pipeline's file that is wrong is told apart by file, field, rule and value."""
+"""An error in a pipeline's file names file, field, rule and value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from foundation.errors import PipelineError
 from foundation.settings import ROOT
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,22 +18,22 @@ MANY = "\n".join(f'more_{i} = "int64"' for i in range(60))
 
 
 def written(folder: Path, text: str) -> Path:
-    """Put a pipeline file `changed` into a folder of its own."""
+    """Write a pipeline's file `changed` into a folder and return the folder."""
     (folder / "pipelines").mkdir()
     (folder / "pipelines" / "changed.toml").write_text(text)
     return folder / "pipelines"
 
 
 def test_the_demos_pipeline_is_valid() -> None:
-    """It names the demo's topics."""
-    sales = load_pipeline("sales")
+    """It has the demo's topics and key."""
+    sales = read_pipeline("sales")
     assert (sales.source.topic, sales.enriched.topic, sales.master.key) == ("sales", "sales.enriched", ["product_id"])
 
 
-def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
-    """So that a typing error is seen at once."""
+def test_an_unknown_pipeline_is_an_error_that_names_the_known_ones() -> None:
+    """So a typing error is found at once."""
     with pytest.raises(PipelineError, match=r"there is no pipelines/slaes\.toml\. Name one of: .*sales"):
-        load_pipeline("slaes")
+        read_pipeline("slaes")
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,12 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ("partitions = 4", "partitions = 0", r"source\.partitions: .*greater than or equal to 1, got 0"),
         ('topic = "sales"', 'topic = "a b"', r"source\.topic: .*match pattern .*got 'a b'"),
         ('table = "product"', 'tabel = "product"', r"master\.table: Field required.*master\.tabel: Extra inputs"),
-        ('key = ["product_id"]', 'key = ["sku"]', r"master\.key must be fields of source\.fields, got \['sku'\]"),
-        ('"product_key", "price_cents"]', '"quantity"]', r"must not have the name of a field .*got \['quantity'\]"),
+        ('key = ["product_id"]', 'key = ["sku"]', r"master\.key must be of source\.fields, got \['sku'\]"),
+        (
+            '"product_key", "price_cents"]',
+            '"quantity"]',
+            r"master\.columns must not have names of .*got \['quantity'\]",
+        ),
         ('"price_cents", "sold_at"]', '"prize", "sold_at"]', r"enriched\.columns must be of .*got \['prize'\]"),
         ('quantity = "uint32"', 'quantity = "number"', r"source\.fields\.quantity: .*got 'number'"),
         (
@@ -51,14 +55,14 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
             'memory_mb = 64\njoin = "hashjoin"',
             r"join: Input should be 'chybridjoin', 'hybridjoin', .*'meshjoin'.*'inlj', got 'hashjoin'",
         ),
-        ("memory_mb = 64", 'memory_mb = 64\nbatch_seconds = 1\njoin = "inlj"', r"batch_seconds needs .*got 'inlj'"),
+        ("memory_mb = 64", 'memory_mb = 64\nbatch_seconds = 1\njoin = "inlj"', r"batch_seconds must .*got 'inlj'"),
         ("memory_mb = 64", "memory_mb = 1", r"memory_mb: .*greater than or equal to 8, got 1"),
         (
             "memory_mb = 64",
             "memory_mb = 64\nbatch_seconds = 0",
             r"batch_seconds: .*greater than or equal to 0\.1, got 0",
         ),
-        ('name = "changed"', "name = changed", r"pipelines/changed\.toml is not TOML"),
+        ('name = "changed"', "name = changed", r"pipelines/changed\.toml must be TOML"),
         ('name = "changed"', "", r"changed\.toml: name: Field required\. Correct"),
         ('name = "changed"', 'name = "sales"', r"name must be the file's, 'changed', got 'sales'"),
         ('name = "changed"', f'name = "{"x" * 55}"', r"name: .*at most 54 characters"),
@@ -68,9 +72,13 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ("memory_mb = 64", 'memory_mb = "64"', r"memory_mb: .*valid integer, got '64'"),
         ("memory_mb = 64", "memory_mb = 999999999", r"memory_mb: .*less than or equal to 1048576, got 999999999"),
         ('name = "changed"', 'name = "product"', r"must not be master\.table, got 'product'"),
-        ('quantity = "uint32"', 'quantity = "uint32"\nsource = "int64"', r"must not be .*got \['source'\]"),
-        ('key = ["product_id"]', 'key = ["weight"]', r"master\.key must not be of .*'position', .*got \['weight'\]"),
-        ('"price_cents"]\nch', '"access_rank"]\nch', r"master\.key, columns and changed .*got 'access_rank'"),
+        ('quantity = "uint32"', 'quantity = "uint32"\nsource = "int64"', r"must not have the names .*got \['source'\]"),
+        ('key = ["product_id"]', 'key = ["weight"]', r"master\.key must not have .*'position', .*got \['weight'\]"),
+        (
+            '"price_cents"]\nch',
+            '"access_rank"]\nch',
+            r"master\.key, columns and changed must not have the name 'access_rank'",
+        ),
         ('quantity = "uint32"', 'quantity = "uint32"\n' + MANY, r"source\.fields: .*at most 63 items"),
         ('topic = "sales.enriched"', 'topic = "sales"', r"enriched\.topic must not be source\.topic, got 'sales'"),
         (
@@ -81,7 +89,7 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
         ('"price_cents"]\nch', '"price_cents", "price_cents"]\nch', r"master\.columns must .*\['price_cents'\] more"),
         ('"store_id", "qu', '"store_id", "store_id", "qu', r"enriched\.columns must .*\['store_id'\] more"),
         ('described_by = "product_key"', 'described_by = "store_id"', r"one of \['product_key', .*got 'store_id'"),
-        ('price = "price', 'sold_at = "price', r"enriched\.computed must have names of its own, got \['sold_at'\]"),
+        ('price = "price', 'sold_at = "price', r"enriched\.computed must not have names .*, got \['sold_at'\]"),
         ('"price_cents / 100"', '"5 + 1"', r"enriched\.computed\.price must be arithmetic .*got '5 \+ 1'"),
         ('"price_cents / 100"', '"price_cents * 1e3"', r"must be arithmetic .*got 'price_cents \* 1e3'"),
         ('"price_cents / 100"', '"price_cents * 1_000"', r"must be arithmetic .*got 'price_cents \* 1_000'"),
@@ -94,24 +102,24 @@ def test_an_unknown_pipeline_is_named_with_those_that_are_there() -> None:
     ],
 )
 def test_a_wrong_field_is_named_with_its_rule_and_value(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """And the file that it is in."""
+    """The error also names the file."""
     assert old in SALES
     folder = written(tmp_path, SALES.replace(old, new))
     with pytest.raises(PipelineError, match=says) as caught:
-        load_pipeline("changed", folder)
+        read_pipeline("changed", folder)
     assert "pipelines/changed.toml" in str(caught.value)
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    """As an editor leaves it that marks UTF-8."""
+    """Some editors write one into UTF-8 files."""
     folder = written(tmp_path, SALES)
     (folder / "changed.toml").write_text(SALES, "utf-8-sig")
-    assert load_pipeline("changed", folder).name == "changed"
+    assert read_pipeline("changed", folder).name == "changed"
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
-    """As an editor leaves it that writes Latin-1."""
+def test_a_file_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
+    """For example one that an editor saves as Latin-1."""
     folder = written(tmp_path, SALES)
     (folder / "changed.toml").write_bytes(SALES.encode() + "# caf\u00e9\n".encode("latin-1"))
     with pytest.raises(PipelineError, match=r"^pipelines/changed\.toml must be UTF-8: .*0xe9"):
-        load_pipeline("changed", folder)
+        read_pipeline("changed", folder)

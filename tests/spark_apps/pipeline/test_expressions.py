@@ -1,4 +1,4 @@
-"""What is computed for the enriched topic is what the analysts' view computes in SQL."""
+"""The enriched topic has the values that the analysts' view computes in SQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = {
     ],
 )
 def test_no_number_wraps_around(text: str, values: list[float | None]) -> None:
-    """Unsigned, beyond 64 bits, decimal and null: as SQL, to a double's 15 digits."""
+    """Unsigned, beyond 64 bits, decimal and null: as in SQL, to the 15 digits of a double."""
     computed = compute_expression(text, COLUMNS)
     assert [value.as_py() is None for value in computed] == [value is None for value in values]
     known = [value for value in values if value is not None]

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from foundation.connections import login
-from spark_apps.pipeline.definition import load_pipeline
+from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running import stop
 from spark_apps.running.query import Query
 from spark_apps.running.stop import Stop, StopAskedError
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 def test_no_batch_begins_after_a_request_to_stop(catalogue: Settings, topics: Settings) -> None:
     """The batch itself looks: whoever watches the query looks once a second, and batches may be quicker."""
     assert topics
-    pipeline, loader = load_pipeline("sales"), login("loader", catalogue)
+    pipeline, loader = read_pipeline("sales"), login("loader", catalogue)
     asked = Stop(loader, pipeline.name)
     asked.begin()
     query = Query(catalogue, pipeline, asked, BatchCounters(catalogue, pipeline))

@@ -1,4 +1,4 @@
-"""Rows get into a table as they are, or not at all, and the second is loud."""
+"""Rows are loaded as they are; a row that cannot be is an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(autouse=True)
 def _table(migrated: Settings) -> None:
-    """An empty table that is particular about its rows."""
+    """An empty table with constraints."""
     with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
         cursor.execute(
             "CREATE OR REPLACE TABLE few (n BIGINT UNSIGNED PRIMARY KEY, other TINYINT UNSIGNED, "
@@ -34,7 +34,7 @@ def rows(numbers: range, others: list[int | None]) -> pa.Table:
 
 
 def test_a_row_that_is_there_already_stays_as_it_is() -> None:
-    """However many of them: more than a server keeps warnings of unless it is told to."""
+    """Also with more duplicates than a server keeps warnings by default."""
     with loading() as connection:
         assert load(connection, "few", rows(range(1000), [None] * 1000)) == 1000
         assert load(connection, "few", rows(range(500, 1501), [None] * 1000 + [7])) == 501
@@ -49,19 +49,19 @@ def test_a_row_that_is_there_already_stays_as_it_is() -> None:
     [([3, 300], "Out of range"), ([3, 250], "CONSTRAINT `small` failed"), ([3, 3], "Duplicate entry '3' for key")],
 )
 def test_a_row_that_the_table_does_not_take_is_an_error(others: list[int | None], says: str) -> None:
-    """A value that does not fit, a constraint, another row's unique value: it is not left out in silence."""
+    """A value out of range, a violated constraint, a duplicate of another unique column: no row is skipped silently."""
     with loading() as connection:
         with pytest.raises(LoadError, match=says):
             load(connection, "few", rows(range(2), others))
-        assert load(connection, "few", rows(range(2, 4), [4, 5])) == 2, "the connection can go on"
+        assert load(connection, "few", rows(range(2, 4), [4, 5])) == 2, "the connection is usable"
         with connection.cursor() as cursor:
             cursor.execute("SHOW SESSION STATUS LIKE 'Com_stmt_close'")
             assert cursor.fetchall() == (("Com_stmt_close", "2"),)
 
 
 @pytest.mark.parametrize("bad", [0, 69_999, 70_000, 139_999], ids="row {}".format)
-def test_one_bad_row_among_very_many_that_are_there_already_is_an_error(bad: int) -> None:
-    """In any of the pieces that they are sent in, and however many warnings the others make."""
+def test_one_bad_row_among_very_many_duplicates_is_an_error(bad: int) -> None:
+    """In any of the commands that carry the rows, however many warnings the duplicates cause."""
     others: list[int | None] = [None] * 140_000
     with connect(login("owner"), bulk=True) as connection:
         numbers = range(140_000)
@@ -71,7 +71,7 @@ def test_one_bad_row_among_very_many_that_are_there_already_is_an_error(bad: int
             load(connection, "few", rows(numbers, others))
 
 
-def test_a_connection_that_cannot_take_rows_in_bulk_is_a_mistake_in_the_code(migrated: Settings) -> None:
-    """Which no time cures."""
+def test_a_connection_that_is_not_opened_for_bulk_is_a_programming_error(migrated: Settings) -> None:
+    """A TypeError, not an error for an operator."""
     with connect(login("owner", migrated)) as connection, pytest.raises(TypeError, match="bulk=True"):
         load(connection, "few", rows(range(1), [None]))

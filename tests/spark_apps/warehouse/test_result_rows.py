@@ -1,4 +1,4 @@
-"""A query's rows arrive as Arrow just as the usual client reads them one by one."""
+"""A query's rows arrive as Arrow with the values that pymysql reads one by one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ROW = st.tuples(NUMBER, TEXT, st.none() | st.binary(max_size=300))
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ROW, max_size=40), st.integers(16, 500))
-def test_any_rows_are_read_as_the_usual_client_reads_them(
+def test_any_rows_are_read_as_pymysql_reads_them(
     empty: Warehouse, rows: list[tuple[Any, ...]], buffer_bytes: int
 ) -> None:
-    """NULL and 'NULL', empty text, line breaks, bytes; rows cut anywhere by the buffer, and longer than it."""
+    """NULL and 'NULL', empty text, line breaks, bytes; rows that the buffer cuts or that are longer than it."""
     with connect(empty.login) as connection:
         with connection.cursor() as cursor:
             cursor.execute("CREATE OR REPLACE TEMPORARY TABLE t (n INT PRIMARY KEY, i BIGINT, s TEXT, b BLOB)")
@@ -45,8 +45,8 @@ def test_any_rows_are_read_as_the_usual_client_reads_them(
         assert read_table(connection, "SELECT 7 AS n").to_pylist() == [{"n": 7}], "the connection can go on"
 
 
-def test_each_type_of_the_warehouse_has_its_type_of_arrow(empty: Warehouse) -> None:
-    """Value and type."""
+def test_each_type_of_the_warehouse_has_an_arrow_type(empty: Warehouse) -> None:
+    """The type and a value of each."""
     empty.run(
         """CREATE TABLE t (a TINYINT UNSIGNED, b SMALLINT, c INT NOT NULL, d BIGINT UNSIGNED, e DECIMAL(9, 2), f DOUBLE,
         g DATE, h DATETIME(3), i CHAR(3), j BINARY(2), k UUID, l ENUM('x', 'y'), m TIME, n BOOLEAN)""",
@@ -84,16 +84,16 @@ def test_each_type_of_the_warehouse_has_its_type_of_arrow(empty: Warehouse) -> N
         ("TIMESTAMP", "0000-00-00 00:00:00"),
     ],
 )
-def test_a_date_of_zeros_is_told_with_its_table_column_and_what_to_do(empty: Warehouse, kind: str, value: str) -> None:
-    """Old tables have them, and neither Arrow nor who reads the events knows such a day."""
+def test_a_date_of_zeros_is_an_error_with_table_column_and_remedy(empty: Warehouse, kind: str, value: str) -> None:
+    """Old tables have such dates; Arrow has none."""
     empty.run(f"CREATE TABLE old (since {kind} NOT NULL)", f"INSERT INTO old VALUES ('{value}')")
-    says = f"column `since` of `old`: .*'{value}'.* Make such values NULL or .* or leave the column out"
+    says = f"column `since` of `old` must .*'{value}'.* Replace them .* by NULL or .* or leave the column out"
     with pytest.raises(TableError, match=says), connect(empty.login) as connection:
         read_table(connection, "SELECT since FROM old AS other")
 
 
-def test_an_error_among_the_rows_is_raised_and_no_half_result_passes_for_a_whole_one(empty: Warehouse) -> None:
-    """The server finds out on its way through the rows; the connection is not used again."""
+def test_an_error_in_the_middle_of_the_rows_is_raised(empty: Warehouse) -> None:
+    """A part of the rows does not pass for all of them, and the connection is closed."""
     query = "SELECT seq, IF(seq > 90000, (SELECT seq UNION SELECT 0), 1) FROM seq_1_to_100000"
     with suppress(pymysql.InterfaceError), connect(empty.login) as connection:
         _, batches = read_rows(connection, query)
@@ -103,8 +103,8 @@ def test_an_error_among_the_rows_is_raised_and_no_half_result_passes_for_a_whole
 
 
 def test_abandoned_rows_close_the_connection(empty: Warehouse) -> None:
-    """So that nobody reads the rest of them as the answer to another query."""
-    with suppress(pymysql.InterfaceError), connect(empty.login) as connection:  # which cannot commit any more
+    """So the rest is not read as the result of another query."""
+    with suppress(pymysql.InterfaceError), connect(empty.login) as connection:  # it cannot commit any more
         _, batches = read_rows(connection, "SELECT seq FROM seq_1_to_1000000")
         next(batches)
         batches.close()  # type: ignore[attr-defined]  # it is a generator
