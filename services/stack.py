@@ -61,20 +61,21 @@ class Started:
     state: Path
 
 
-def up(report: Report) -> Settings:
-    """Start everything that does not run yet and return when all of it is healthy."""
+def up(report: Report, *, airflow: bool = True) -> Settings:
+    """Start everything, or all but Airflow, that does not run yet and return when it is healthy."""
     ensure_secrets(state_folder() / "secrets.env")
     chosen = read_settings()
     ensure_supervisor(chosen, report)
-    to_migrate = not migrated_stamp(chosen).exists()
+    to_migrate = airflow and not migrated_stamp(chosen).exists()
     start_programs(chosen, "kafka", "mariadb", *(["airflow-migration"] if to_migrate else []))
     await_health("mariadb", chosen, report)
     create_accounts(chosen)
     await_health("kafka", chosen, report)
     if to_migrate:
         await_airflow_migration(chosen, report)
-    start_programs(chosen, "airflow")
-    await_health("airflow", chosen, report)
+    if airflow:
+        start_programs(chosen, "airflow")
+        await_health("airflow", chosen, report)
     return chosen
 
 
