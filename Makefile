@@ -46,14 +46,18 @@ clean:  ## stop everything, then remove data and installation (.freshet/)
 	@rm -rf .freshet
 
 ##@ Work on it
-.PHONY: install test lint bench
+# A test waits for services most of its time. To debug: make test ARGS="-n0 --pdb -k ..."
+TWO_WORKERS := -n 2 --no-loadscope-reorder
+.PHONY: install unit test lint bench
 install:  ## install what is missing (other targets do this themselves)
 	@if ! command -v python3 >/dev/null; then \
 	  echo "make: Python 3.11 to 3.13 is needed; no python3 is on the PATH. Debian: apt install python3-venv" >&2; exit 1; fi
 	@python3 -m services.install
+unit: install  ## every test that needs no service
+	@$(PYTHON) -m pytest $(TWO_WORKERS) -m "not integration" $(ARGS)
 test: install  ## lint, then every test, on real services of their own
 	@$(MAKE) lint
-	@$(PYTHON) -m pytest $(ARGS)
+	@$(PYTHON) -m pytest $(TWO_WORKERS) --durations=20 $(ARGS)
 lint: install  ## ruff with all rules, the strict type check, and who may import whom
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .

@@ -136,9 +136,9 @@ def main() -> None:
         print(
             f"JSON to a file, one core: {statistics.median(files) / 3e5:.2f} of the target, {band(files, ' events/s')}"
         )
-    with own_services() as chosen:
-        ensure_topic(chosen.kafka_bootstrap, TOPIC, TOPIC_PARTITIONS)
-        compare_in_kafka(chosen.kafka_bootstrap, TOPIC)
+    with own_services() as config:
+        ensure_topic(config.kafka_bootstrap, TOPIC, TOPIC_PARTITIONS)
+        compare_in_kafka(config.kafka_bootstrap, TOPIC)
 
 
 def compare_in_kafka(bootstrap: str, topic: str) -> None:

@@ -58,9 +58,9 @@ def main() -> None:
     sizes = parser.parse_args().products
     print(f"{platform.processor() or platform.machine()}, {multiprocessing.cpu_count()} processors")
     print("| products | load | estimate | rank | check | snapshot |\n| --- | --- | --- | --- | --- | --- |")
-    with own_services() as chosen:
-        shutil.copytree(ROOT / "pipelines", chosen.pipelines)
-        fill_topic(chosen, pipeline().source.topic, "--events", EVENTS, "--keys", min(sizes))
+    with own_services() as config:
+        shutil.copytree(ROOT / "pipelines", config.pipelines)
+        fill_topic(config, pipeline().source.topic, "--events", EVENTS, "--keys", min(sizes))
         for products in sizes:
             empty()
             loaded = alone(load, products)

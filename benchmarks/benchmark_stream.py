@@ -77,28 +77,28 @@ class Run(NamedTuple):
     processors: dict[str, float]  # seconds for a million events
 
 
-def measure_application(chosen: Settings, contender: Contender, events: int) -> Run:
+def measure_application(config: Settings, contender: Contender, events: int) -> Run:
     """Run the application until all events of its topic have landed."""
-    forget(chosen, contender.pipeline)
+    forget(config, contender.pipeline)
     with (
-        running(chosen, contender.script, "--pipeline", contender.pipeline.name) as program,
+        running(config, contender.script, "--pipeline", contender.pipeline.name) as program,
         memory_of(program) as memory,
     ):
-        coming = looks(chosen, contender.pipeline.name, program)
+        coming = looks(config, contender.pipeline.name, program)
         began = next(look for look in coming if look.events >= WARM_UP * events)
-        before = processor_seconds(chosen, program)
+        before = processor_seconds(config, program)
         ended = next(look for look in coming if look.events >= events)
-        after = processor_seconds(chosen, program)
+        after = processor_seconds(config, program)
     counted = ended.events - began.events
     spent = {name: (after[name] - before[name]) / counted * 1e6 for name in after}
     return Run(counted / (ended.moment - began.moment), memory, spent)
 
 
-def measure_static(chosen: Settings, contender: Contender, events: int, *options: str) -> float:
+def measure_static(config: Settings, contender: Contender, events: int, *options: str) -> float:
     """Run the stream-static join to the end of its topic; it tells of its batches itself."""
-    forget(chosen, contender.pipeline)
+    forget(config, contender.pipeline)
     arguments = ["--pipeline", contender.pipeline.name, "--batch", MOST_EVENTS_A_BATCH, *options]
-    written = Program(chosen, contender.script, *arguments, jars=JDBC_JARS, memory="4g").wait()  # for all products
+    written = Program(config, contender.script, *arguments, jars=JDBC_JARS, memory="4g").wait()  # for all products
     batches = [json.loads(line) for line in written.splitlines() if line.startswith('{"rows"')]
     ends = [datetime.fromisoformat(b["began"]).timestamp() + b["milliseconds"] / 1000 for b in batches]
     landed = np.cumsum([batch["rows"] for batch in batches])
@@ -106,22 +106,22 @@ def measure_static(chosen: Settings, contender: Contender, events: int, *options
     return float((landed[-1] - landed[first]) / (ends[-1] - ends[first]))
 
 
-def measure_latency(chosen: Settings, pipeline: Pipeline, keys: int, rate: int) -> tuple[float, np.ndarray]:
+def measure_latency(config: Settings, pipeline: Pipeline, keys: int, rate: int) -> tuple[float, np.ndarray]:
     """Measure events a second and the seconds from an event's append, by Kafka's clock, until its row was visible.
 
     The application has started and has worked off what came before: how long that takes is no latency, nor is what
     happens while it is warming up (`MEASURED_SECONDS`). Whoever sends has the events ready.
     """
-    forget(chosen, pipeline)
+    forget(config, pipeline)
     topic = pipeline.source.topic
     size = ["--events", rate * SENT_SECONDS, "--keys", keys, "--first", 2 * EARLIER]
-    fill_topic(chosen, READY, *size, stamped="CreateTime")  # which is what can be replayed
-    fill_topic(chosen, topic, "--events", WARMING_EVENTS, "--keys", keys, "--first", EARLIER)
+    fill_topic(config, READY, *size, stamped="CreateTime")  # which is what can be replayed
+    fill_topic(config, topic, "--events", WARMING_EVENTS, "--keys", keys, "--first", EARLIER)
     seen: list[Look] = []
-    with running(chosen, OURS, "--pipeline", pipeline.name) as program, ThreadPoolExecutor(1) as aside:
-        coming = looks(chosen, pipeline.name, program)
+    with running(config, OURS, "--pipeline", pipeline.name) as program, ThreadPoolExecutor(1) as aside:
+        coming = looks(config, pipeline.name, program)
         next(look for look in coming if look.events >= WARMING_EVENTS)
-        sending = aside.submit(replay, chosen, READY, topic, rate)
+        sending = aside.submit(replay, config, READY, topic, rate)
         for look in coming:
             seen.append(look)
             if sending.done() and look.events >= WARMING_EVENTS + sum(batch.events for batch in sending.result()):
@@ -139,10 +139,10 @@ def measure_latency(chosen: Settings, pipeline: Pipeline, keys: int, rate: int) 
     return len(latencies) / (last - first), latencies
 
 
-def phases_of(chosen: Settings, pipeline: Pipeline) -> dict[str, float]:
+def phases_of(config: Settings, pipeline: Pipeline) -> dict[str, float]:
     """Return each phase's share of the tasks' time, by the application's own counters of all its batches."""
     sums = ", ".join(f"SUM({phase}_seconds)" for phase in PHASES)
-    with connect(login("reader", chosen)) as connection, connection.cursor() as cursor:
+    with connect(login("reader", config)) as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT {sums} FROM batch_counters WHERE pipeline = %s", (pipeline.name,))  # noqa: S608  # our names
         (seconds,) = cursor.fetchall()
     shares = {phase: spent / sum(seconds) for phase, spent in zip(PHASES, seconds, strict=True)}
@@ -175,11 +175,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # services end with this program, however it is ended
     memory_mb = max(asked.products * ROW_BYTES // 10 // WORKERS // 2**20, LEAST_MEMORY_MB)
     fetch_jdbc_driver()
-    with own_services() as chosen:
+    with own_services() as config:
         print(f"{asked.products:,} products, {asked.events:,} events, {memory_mb} MB for the join of each worker")
-        timed("catalogue into MariaDB", lambda: fill_catalogue(chosen, asked.products))
+        timed("catalogue into MariaDB", lambda: fill_catalogue(config, asked.products))
         pipelines = {
-            name: write_pipeline(chosen, name, topic, memory_mb, *carried)
+            name: write_pipeline(config, name, topic, memory_mb, *carried)
             for name, topic, *carried in (
                 ("earlier", "earlier"), ("ours", "clean"), ("passed", "clean"), ("static", "clean"),
                 ("spoilt", "spoilt"), ("paced", "paced"),
@@ -187,14 +187,14 @@ def main() -> None:
             )
         }  # fmt: skip
         size = ["--events", asked.events, "--keys", asked.products]
-        timed("topic to estimate from", lambda: fill_topic(chosen, "earlier", *size, "--first", EARLIER))
-        timed("clean topic", lambda: fill_topic(chosen, "clean", *size))
-        timed("topic with 1% bad events", lambda: fill_topic(chosen, "spoilt", *size, "--malformed", 0.01))
-        timed("estimate, order, publish", lambda: publish_in_order(chosen, *pipelines.values()))
-        report(chosen, pipelines, asked.events, asked.rounds, asked.products)
+        timed("topic to estimate from", lambda: fill_topic(config, "earlier", *size, "--first", EARLIER))
+        timed("clean topic", lambda: fill_topic(config, "clean", *size))
+        timed("topic with 1% bad events", lambda: fill_topic(config, "spoilt", *size, "--malformed", 0.01))
+        timed("estimate, order, publish", lambda: publish_in_order(config, *pipelines.values()))
+        report(config, pipelines, asked.events, asked.rounds, asked.products)
 
 
-def report(chosen: Settings, pipelines: dict[str, Pipeline], events: int, rounds: int, products: int) -> None:
+def report(config: Settings, pipelines: dict[str, Pipeline], events: int, rounds: int, products: int) -> None:
     """Measure and print, ratios first."""
     scripts = {"ours": OURS, "spoilt": OURS, "described": OURS, "passed": OTHERS / "passing_stream.py"}
     statics = {"static described": ["described"], "static": ["static"], "static tuned": ["static", "--tuned"]}
@@ -203,12 +203,12 @@ def report(chosen: Settings, pipelines: dict[str, Pipeline], events: int, rounds
     for turn in range(rounds):
         for name in [*scripts, *statics][:: -1 if turn % 2 else 1]:  # whoever was first is last in the next round
             if name in scripts:
-                runs[name].append(measure_application(chosen, Contender(scripts[name], pipelines[name]), events))
+                runs[name].append(measure_application(config, Contender(scripts[name], pipelines[name]), events))
                 rate = runs[name][-1].rate
             else:
                 pipeline, *options = statics[name]
                 contender = Contender(OTHERS / "static_stream.py", pipelines[pipeline])
-                rate = measure_static(chosen, contender, events, *options)
+                rate = measure_static(config, contender, events, *options)
                 others[name].append(rate)
             print(f"  {name}: {rate:,.0f}/s", flush=True)
     rates = {name: [run.rate for run in measured] for name, measured in runs.items()} | others
@@ -235,8 +235,8 @@ def report(chosen: Settings, pipelines: dict[str, Pipeline], events: int, rounds
     for name, shown in names.items():
         print(f"| {shown} | {median_and_band(rates[name])} |")
     # Half of what the machine does in this minute: in another one it may do twice as much.
-    now = measure_application(chosen, Contender(OURS, pipelines["ours"]), events).rate
-    came, late = measure_latency(chosen, pipelines["paced"], products, int(now) // 2)
+    now = measure_application(config, Contender(OURS, pipelines["ours"]), events).rate
+    came, late = measure_latency(config, pipelines["paced"], products, int(now) // 2)
     p50, p99 = np.percentile(late, [50, 99])
     print(
         f"\nappend to visible row at {came:,.0f}/s, half of {now:,.0f}/s, over {len(late):,} events: p50 {p50:.2f} s "
@@ -254,7 +254,7 @@ def report(chosen: Settings, pipelines: dict[str, Pipeline], events: int, rounds
     for part in runs["ours"][0].processors:
         cells = (median_and_band([run.processors[part] for run in runs[name]]) for name in ("ours", "passed"))
         print(f"| {part} | {' | '.join(cells)} |")
-    shares = ", ".join(f"{phase} {share:.0%}" for phase, share in phases_of(chosen, pipelines["ours"]).items())
+    shares = ", ".join(f"{phase} {share:.0%}" for phase, share in phases_of(config, pipelines["ours"]).items())
     print(f"\na task's time by phase: {shares}")
     print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
 

@@ -38,11 +38,11 @@ class Login:
         return replace(self, database=None)
 
 
-def login(account: Account, chosen: Settings | None = None) -> Login:
+def login(account: Account, config: Settings | None = None) -> Login:
     """Return the settings' login of an account."""
-    chosen = chosen or settings()
-    password = chosen.secret(f"{account}_password")
-    return Login(chosen.mariadb_host, chosen.mariadb_port, account, password, chosen.database)
+    config = config or settings()
+    password = config.secret(f"{account}_password")
+    return Login(config.mariadb_host, config.mariadb_port, account, password, config.database)
 
 
 class BulkConnection(pymysql.connections.Connection):

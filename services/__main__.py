@@ -83,14 +83,14 @@ def logs() -> None:
 
 def sql() -> None:
     """Become MariaDB's prompt with an analyst's rights."""
-    chosen = healthy("mariadb")
-    client = mariadb.base_folder(chosen) / "bin" / "mariadb"
+    config = healthy("mariadb")
+    client = mariadb.base_folder(config) / "bin" / "mariadb"
     # The password goes through the environment: everybody can read a command line. The server on this machine has no
     # certificate; without the option the client warns about that.
-    environment = {**os.environ, "MYSQL_PWD": chosen.secret("reader_password")}
-    address = [f"--host={chosen.mariadb_host}", f"--port={chosen.mariadb_port}", "--user=reader"]
+    environment = {**os.environ, "MYSQL_PWD": config.secret("reader_password")}
+    address = [f"--host={config.mariadb_host}", f"--port={config.mariadb_port}", "--user=reader"]
     options = ["--no-defaults", "--skip-ssl-verify-server-cert"]
-    os.execve(client, [str(client), *options, *address, chosen.database], environment)
+    os.execve(client, [str(client), *options, *address, config.database], environment)
 
 
 def topic() -> None:
@@ -101,10 +101,10 @@ def topic() -> None:
 
 def healthy(service: str) -> Settings:
     """Return the settings if a service is healthy; else raise UnfitError with the reason."""
-    chosen = settings()
-    if obstacle := health.CHECKS[service](chosen):
+    config = settings()
+    if obstacle := health.CHECKS[service](config):
         raise UnfitError(f"{service} is not healthy: {obstacle}", "Type: make up")
-    return chosen
+    return config
 
 
 def password() -> None:
@@ -114,9 +114,9 @@ def password() -> None:
 
 def list_settings() -> None:
     """Print every setting with its value; of a secret print the name only."""
-    chosen = settings()
+    config = settings()
     for name, field in Settings.model_fields.items():
-        value = "(in secrets.env)" if name in SECRET_NAMES else getattr(chosen, name)
+        value = "(in secrets.env)" if name in SECRET_NAMES else getattr(config, name)
         say(f"{PREFIX + name.upper():<34} {value!s:<24} {field.description or 'a secret, created at the first start'}")
 
 

@@ -25,19 +25,19 @@ GRANTS = {
 }
 
 
-def create_accounts(chosen: Settings) -> None:
+def create_accounts(config: Settings) -> None:
     """Create the schema and the accounts that are missing, and give every account its password and rights."""
-    root = login("root", chosen).without_database()
-    passwords = {user: chosen.secret(f"{user}_password") for user in GRANTS}
+    root = login("root", config).without_database()
+    passwords = {user: config.secret(f"{user}_password") for user in GRANTS}
     try:
         with connect(root) as connection, connection.cursor() as cursor:
             cursor.execute(
-                f"CREATE DATABASE IF NOT EXISTS `{chosen.database}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+                f"CREATE DATABASE IF NOT EXISTS `{config.database}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
             )
             for user, grant in GRANTS.items():
                 cursor.execute("CREATE USER IF NOT EXISTS %s@'%%' IDENTIFIED BY %s", (user, passwords[user]))
                 cursor.execute("ALTER USER %s@'%%' IDENTIFIED BY %s", (user, passwords[user]))
-                cursor.execute("GRANT " + grant.format(database=chosen.database), (user,))
+                cursor.execute("GRANT " + grant.format(database=config.database), (user,))
     except pymysql.MySQLError as error:
         raise UnfitError(
             f"the accounts cannot be created at {root.host}:{root.port} ({error})",

@@ -17,46 +17,46 @@ ADMIN = "admin"
 
 def main() -> None:
     """Become the airflow command with the given arguments."""
-    chosen = settings()
+    config = settings()
     airflow = Path(sys.executable).with_name("airflow")
     arguments = sys.argv[1:]
     if arguments == ["api-server"]:
-        write_login(chosen)
-    os.execve(airflow, [str(airflow), *arguments], environment(chosen, *arguments[:1]))
+        write_login(config)
+    os.execve(airflow, [str(airflow), *arguments], environment(config, *arguments[:1]))
 
 
-def write_login(chosen: Settings) -> None:
+def write_login(config: Settings) -> None:
     """Write the file from which Airflow's simple auth manager reads the password of its one user."""
-    login = {ADMIN: chosen.secret("airflow_password")}
-    write_private(password_file(chosen), json.dumps(login))
+    login = {ADMIN: config.secret("airflow_password")}
+    write_private(password_file(config), json.dumps(login))
 
 
-def password_file(chosen: Settings) -> Path:
+def password_file(config: Settings) -> Path:
     """The simple auth manager's file, in Airflow's home."""
-    return chosen.state / "airflow" / "login.json"
+    return config.state / "airflow" / "login.json"
 
 
-def environment(chosen: Settings, component: str = "") -> dict[str, str]:
+def environment(config: Settings, component: str = "") -> dict[str, str]:
     """Return the environment of a component. All get the same, except for secrets: each gets those that it uses."""
-    home = chosen.state / "airflow"
+    home = config.state / "airflow"
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    database = chosen.airflow_database.get_secret_value() or f"sqlite:///{home / 'airflow.db'}"
+    database = config.airflow_database.get_secret_value() or f"sqlite:///{home / 'airflow.db'}"
     options = {
         "CORE__DAGS_FOLDER": ROOT / "dags",
         "CORE__PLUGINS_FOLDER": ROOT / "plugins",
         "CORE__EXECUTOR": "LocalExecutor",
-        "CORE__PARALLELISM": chosen.airflow_parallelism,
+        "CORE__PARALLELISM": config.airflow_parallelism,
         "CORE__LOAD_EXAMPLES": False,
         "CORE__DAGS_ARE_PAUSED_AT_CREATION": False,
-        "CORE__EXECUTION_API_SERVER_URL": f"{chosen.airflow_api}/execution/",
-        "CORE__FERNET_KEY": chosen.secret("airflow_fernet_key"),
+        "CORE__EXECUTION_API_SERVER_URL": f"{config.airflow_api}/execution/",
+        "CORE__FERNET_KEY": config.secret("airflow_fernet_key"),
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin",
-        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": password_file(chosen),
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": password_file(config),
         "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": False,
         "DATABASE__SQL_ALCHEMY_CONN": database,
-        "API__HOST": chosen.airflow_host,
-        "API__PORT": chosen.airflow_port,
-        "API__BASE_URL": chosen.airflow_public_url or chosen.airflow_api,
+        "API__HOST": config.airflow_host,
+        "API__PORT": config.airflow_port,
+        "API__BASE_URL": config.airflow_public_url or config.airflow_api,
         "API__EXPOSE_CONFIG": False,
         "API_AUTH__JWT_ISSUER": "freshet",
         "LOGGING__BASE_LOG_FOLDER": home / "logs",
@@ -65,38 +65,38 @@ def environment(chosen: Settings, component: str = "") -> dict[str, str]:
         "USAGE_DATA_COLLECTION__ENABLED": False,
     }
     if component == "api-server":
-        options["API__SECRET_KEY"] = chosen.secret("airflow_session_key")
+        options["API__SECRET_KEY"] = config.secret("airflow_session_key")
     if component in ("api-server", "scheduler"):  # the scheduler signs tokens, the server checks them
-        options["API_AUTH__JWT_SECRET"] = chosen.secret("airflow_jwt_secret")
+        options["API_AUTH__JWT_SECRET"] = config.secret("airflow_jwt_secret")
     airflow = {f"AIRFLOW__{name}": str(value) for name, value in options.items()}
-    for_tasks = connections(chosen) if component == "scheduler" else {}  # the LocalExecutor runs them there
+    for_tasks = connections(config) if component == "scheduler" else {}  # the LocalExecutor runs them there
     for_programs = {
-        **spark_launch.environment(driver_host=chosen.spark_driver_host),
+        **spark_launch.environment(driver_host=config.spark_driver_host),
         "AIRFLOW_HOME": str(home),
-        "FRESHET_STATE": str(chosen.state),
+        "FRESHET_STATE": str(config.state),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "GX_ANALYTICS_ENABLED": "False",
     }
     return {**os.environ, **airflow, **for_tasks, **for_programs}
 
 
-def connections(chosen: Settings) -> dict[str, str]:
+def connections(config: Settings) -> dict[str, str]:
     """Return Airflow's connections; one of the same id made in Airflow's UI does not override these."""
     warehouse: dict[str, dict[str, object]] = {
         account: {
             "conn_type": "mysql",
-            "host": chosen.mariadb_host,
-            "port": chosen.mariadb_port,
-            "schema": chosen.database,
+            "host": config.mariadb_host,
+            "port": config.mariadb_port,
+            "schema": config.database,
             "login": account,
-            "password": chosen.secret(f"{account}_password"),
+            "password": config.secret(f"{account}_password"),
         }
         for account in ("owner", "loader", "reader", "checker")
     }
     described = {f"warehouse_{account}": connection for account, connection in warehouse.items()}
-    described["spark_default"] = {"conn_type": "spark", "host": chosen.spark_master}
-    described["kafka_default"] = {"conn_type": "kafka", "extra": {"bootstrap.servers": chosen.kafka_bootstrap}}
-    metrics = {"conn_type": "http", "port": chosen.metrics_port, "password": chosen.secret("metrics_password")}
+    described["spark_default"] = {"conn_type": "spark", "host": config.spark_master}
+    described["kafka_default"] = {"conn_type": "kafka", "extra": {"bootstrap.servers": config.kafka_bootstrap}}
+    metrics = {"conn_type": "http", "port": config.metrics_port, "password": config.secret("metrics_password")}
     described["metrics_default"] = metrics
     return {f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name, connection in described.items()}
 

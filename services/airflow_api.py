@@ -42,9 +42,9 @@ class Run:
 class AirflowApi:
     """Airflow's API, logged in as the admin."""
 
-    def __init__(self, chosen: Settings) -> None:
-        self._http = httpx.Client(base_url=chosen.airflow_api, timeout=TIMEOUT_SECONDS)
-        login = {"username": ADMIN, "password": chosen.secret("airflow_password")}
+    def __init__(self, config: Settings) -> None:
+        self._http = httpx.Client(base_url=config.airflow_api, timeout=TIMEOUT_SECONDS)
+        login = {"username": ADMIN, "password": config.secret("airflow_password")}
         token = self._answer(self._http.post("/auth/token", json=login))["access_token"]
         self._http.headers["Authorization"] = f"Bearer {token}"
 

@@ -27,17 +27,17 @@ RUN_SECONDS = 600.0
 def demo(report: Callable[[str], None]) -> None:
     """Start everything, run the demo and print where to look."""
     report("Starting the services")
-    chosen = stack.up(report)
-    with AirflowApi(chosen) as api:
+    config = stack.up(report)
+    with AirflowApi(config) as api:
         found = retried(lambda: missing_dag(api))
         wait_until(found, what="Airflow to read the Dags", seconds=DAG_SECONDS, report=report)
         report("Running the Dag `demo`")
-        run_dag(api, chosen, report)
-    report(where_to_look(chosen))
+        run_dag(api, config, report)
+    report(where_to_look(config))
 
 
 def run_dag(
-    api: AirflowApi, chosen: Settings, report: Callable[[str], None], params: dict[str, object] | None = None
+    api: AirflowApi, config: Settings, report: Callable[[str], None], params: dict[str, object] | None = None
 ) -> None:
     """Run the Dag to its end and report each task when it is done."""
     run_id = start_run(api, report, params)
@@ -53,7 +53,7 @@ def run_dag(
     took = wait_until(retried(unfinished), what=f"Dag {DAG}", seconds=RUN_SECONDS, pause=1.0, report=report)
     failed = api.run(DAG, run_id).failed_tasks()
     if failed:
-        raise UnfitError(f"Dag {DAG} failed at {', '.join(failed)}", f"See why: {chosen.airflow_api}/dags/{DAG}")
+        raise UnfitError(f"Dag {DAG} failed at {', '.join(failed)}", f"See why: {config.airflow_api}/dags/{DAG}")
     report(f"  the demo took {took:.0f} s")
 
 
@@ -92,18 +92,18 @@ def missing_dag(api: AirflowApi) -> str | None:
     return None if DAG in api.dags() else (errors[0] if errors else "not read yet")
 
 
-def where_to_look(chosen: Settings) -> str:
+def where_to_look(config: Settings) -> str:
     """Return the text that ends the demo: numbers from the warehouse, and what to open or type next."""
-    with connect(login("reader", chosen)) as connection, connection.cursor() as cursor:
+    with connect(login("reader", config)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), COUNT(DISTINCT product_key) FROM sales_enriched")
         ((rows, products),) = cursor.fetchall()
     # The query below is an example for the reader; nothing runs it.
     return f"""
 {rows:,} enriched sales of {products:,} products are in the warehouse, and more arrive every second.
 
-  Airflow       {chosen.airflow_api}   user {ADMIN}, password: make password
+  Airflow       {config.airflow_api}   user {ADMIN}, password: make password
   Warehouse     make sql               (an analyst's prompt; try: SELECT * FROM sales ORDER BY sold_at DESC LIMIT 5;)
-  Topics        sales and sales.enriched on {chosen.kafka_bootstrap}
+  Topics        sales and sales.enriched on {config.kafka_bootstrap}
   Watch it      make topic             (the enriched topic as it grows)
   State         make status, make logs
   Stop          make down

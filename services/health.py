@@ -33,33 +33,33 @@ SPARK_MASTER_PAGE = "http://127.0.0.1:8080/json/"
 SPARK_WORKER_PAGE = "http://127.0.0.1:8081/json/"
 
 
-def kafka(chosen: Settings) -> str | None:
+def kafka(config: Settings) -> str | None:
     """Return None when the broker answers, else why not."""
     milliseconds = TIMEOUT_SECONDS * 1000
     try:
         # A plain connection first: where nobody listens, kafka-python retries until its timeout.
-        socket.create_connection((chosen.kafka_host, chosen.kafka_port), TIMEOUT_SECONDS).close()
+        socket.create_connection((config.kafka_host, config.kafka_port), TIMEOUT_SECONDS).close()
         KafkaAdminClient(
-            bootstrap_servers=chosen.kafka_bootstrap, request_timeout_ms=milliseconds, bootstrap_timeout_ms=milliseconds
+            bootstrap_servers=config.kafka_bootstrap, request_timeout_ms=milliseconds, bootstrap_timeout_ms=milliseconds
         ).close()
     except (OSError, KafkaError) as error:
-        return f"no broker answers at {chosen.kafka_bootstrap} ({error})"
+        return f"no broker answers at {config.kafka_bootstrap} ({error})"
     return None
 
 
-def mariadb(chosen: Settings) -> str | None:
+def mariadb(config: Settings) -> str | None:
     """Return None when root can log in, else why not."""
     try:
-        with connect(login("root", chosen).without_database(), answer_seconds=TIMEOUT_SECONDS) as connection:
+        with connect(login("root", config).without_database(), answer_seconds=TIMEOUT_SECONDS) as connection:
             connection.ping(reconnect=False)
     except pymysql.MySQLError as error:
         return str(error.args[-1])
     return None
 
 
-def airflow(chosen: Settings, components: tuple[str, ...] = AIRFLOW_COMPONENTS) -> str | None:
+def airflow(config: Settings, components: tuple[str, ...] = AIRFLOW_COMPONENTS) -> str | None:
     """Return None when these components of Airflow are healthy, else those that are not."""
-    url = f"{chosen.airflow_api}/api/v2/monitor/health"
+    url = f"{config.airflow_api}/api/v2/monitor/health"
     try:
         answer = _answer(url)
     except (OSError, ValueError) as error:
@@ -69,7 +69,7 @@ def airflow(chosen: Settings, components: tuple[str, ...] = AIRFLOW_COMPONENTS) 
     return ", ".join(unhealthy) or None
 
 
-def spark_master(_chosen: Settings) -> str | None:
+def spark_master(_config: Settings) -> str | None:
     """Return None when this container's Spark master is alive, else why not."""
     try:
         status = _answer(SPARK_MASTER_PAGE)["status"]
@@ -78,7 +78,7 @@ def spark_master(_chosen: Settings) -> str | None:
     return None if status == "ALIVE" else f"it is {status}"
 
 
-def spark_worker(_chosen: Settings) -> str | None:
+def spark_worker(_config: Settings) -> str | None:
     """Return None when this container's Spark worker is connected to its master, else why not."""
     try:
         master = _answer(SPARK_WORKER_PAGE)["masterurl"]

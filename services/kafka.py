@@ -38,29 +38,29 @@ replica.fetch.max.bytes=16777216
 
 def main() -> None:
     """Format the data folder at the first start, then become the broker."""
-    chosen = settings()
-    home = chosen.state / "kafka"
+    config = settings()
+    home = config.state / "kafka"
     home.mkdir(parents=True, exist_ok=True)
     properties = home / "server.properties"
-    text = PROPERTIES.format(port=chosen.kafka_port, controller_port=chosen.kafka_controller_port, data=home / "data")
+    text = PROPERTIES.format(port=config.kafka_port, controller_port=config.kafka_controller_port, data=home / "data")
     properties.write_text(text)
     if not (home / "data" / "meta.properties").exists():
         shutil.rmtree(home / "data", ignore_errors=True)  # of a format that was interrupted
-        format_storage(chosen, properties)
-    command = java(chosen, "-Xms256m", "-Xmx512m", "kafka.Kafka", str(properties))
+        format_storage(config, properties)
+    command = java(config, "-Xms256m", "-Xmx512m", "kafka.Kafka", str(properties))
     os.execvp(command[0], command)
 
 
-def format_storage(chosen: Settings, properties: Path) -> None:
+def format_storage(config: Settings, properties: Path) -> None:
     """Give the data folder its cluster id."""
     arguments = ["format", "-t", str(uuid.uuid4()), "--standalone", "-c", str(properties)]
-    subprocess.run(java(chosen, "kafka.tools.StorageTool", *arguments), check=True)
+    subprocess.run(java(config, "kafka.tools.StorageTool", *arguments), check=True)
 
 
-def java(chosen: Settings, *arguments: str) -> list[str]:
+def java(config: Settings, *arguments: str) -> list[str]:
     """Return the command line of a main class in Kafka's jars."""
     logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return ["java", "-cp", f"{chosen.jars / 'kafka'}/*", logging, *arguments]
+    return ["java", "-cp", f"{config.jars / 'kafka'}/*", logging, *arguments]
 
 
 if __name__ == "__main__":

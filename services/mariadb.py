@@ -25,41 +25,41 @@ GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 
 def main() -> None:
     """Create the data folder at the first start, then become the server."""
-    chosen = settings()
-    home = chosen.state / "mariadb"
+    config = settings()
+    home = config.state / "mariadb"
     data = home / "data"
     if not data.exists():
-        create_data_folder(chosen, data)
+        create_data_folder(config, data)
     temporary_folder(data).mkdir(exist_ok=True)
-    os.execv(server(chosen), [server(chosen), *options(chosen, data)])
+    os.execv(server(config), [server(config), *options(config, data)])
 
 
-def create_data_folder(chosen: Settings, data: Path) -> None:
+def create_data_folder(config: Settings, data: Path) -> None:
     """Create a data folder whose only account is root, with a password."""
     half = data.with_suffix(".half")
     shutil.rmtree(half, ignore_errors=True)
     half.mkdir(parents=True, mode=0o700)
-    base = base_folder(chosen)
+    base = base_folder(config)
     installer = next(base.glob("*/mariadb-install-db"))
     install = [str(installer), "--no-defaults", f"--basedir={base}", f"--datadir={half}", *run_as()]
     subprocess.run([*install, "--auth-root-authentication-method=normal", "--skip-test-db"], check=True)
-    bootstrap = [server(chosen), "--no-defaults", f"--basedir={base}", f"--datadir={half}", "--bootstrap", *run_as()]
-    statements = FIRST_STATEMENTS.format(password=chosen.secret("root_password"))
+    bootstrap = [server(config), "--no-defaults", f"--basedir={base}", f"--datadir={half}", "--bootstrap", *run_as()]
+    statements = FIRST_STATEMENTS.format(password=config.secret("root_password"))
     subprocess.run(bootstrap, check=True, input=statements.encode())
     half.rename(data)
 
 
-def options(chosen: Settings, data: Path) -> list[str]:
+def options(config: Settings, data: Path) -> list[str]:
     """Return the server's options; everything else is MariaDB's default."""
     return [
         "--no-defaults",
-        f"--basedir={base_folder(chosen)}",
+        f"--basedir={base_folder(config)}",
         f"--datadir={data}",
         "--socket=mariadb.sock",  # relative to the data folder: a socket's path may have 107 bytes only
         f"--pid-file={data.parent / 'mariadb.pid'}",
         f"--tmpdir={temporary_folder(data)}",  # not /tmp: a server that starts removes all temporary tables there
         "--bind-address=127.0.0.1",
-        f"--port={chosen.mariadb_port}",
+        f"--port={config.mariadb_port}",
         "--skip-name-resolve",
         "--skip-ssl",  # clients use the loopback, and creating a certificate costs ten seconds at each start
         "--character-set-server=utf8mb4",
@@ -75,9 +75,9 @@ def temporary_folder(data: Path) -> Path:
     return data.parent / "tmp"
 
 
-def server(chosen: Settings) -> str:
+def server(config: Settings) -> str:
     """Return the path of mariadbd."""
-    named = ROOT / ".freshet" / "mariadb" / "bin" / "mariadbd" if chosen.mariadbd == "bundled" else chosen.mariadbd
+    named = ROOT / ".freshet" / "mariadb" / "bin" / "mariadbd" if config.mariadbd == "bundled" else config.mariadbd
     found = shutil.which(named)
     if found is None:
         raise SettingsError(
@@ -87,9 +87,9 @@ def server(chosen: Settings) -> str:
     return str(Path(found).resolve())
 
 
-def base_folder(chosen: Settings) -> Path:
+def base_folder(config: Settings) -> Path:
     """Return the folder in which the server is installed."""
-    return Path(server(chosen)).parents[1]
+    return Path(server(config)).parents[1]
 
 
 def run_as() -> list[str]:

@@ -19,9 +19,9 @@ PORTS = ("kafka_port", "kafka_controller_port", "mariadb_port", "airflow_port", 
 FIRST, LAST = 1024, 65_535
 
 
-def check_ports(chosen: Settings) -> None:
+def check_ports(config: Settings) -> None:
     """Raise UnfitError when two services have the same port, or another program listens on one."""
-    ports = {PREFIX + name.upper(): getattr(chosen, name) for name in PORTS}
+    ports = {PREFIX + name.upper(): getattr(config, name) for name in PORTS}
     for variable, port in ports.items():
         twin = next((other for other, its in ports.items() if other != variable and its == port), None)
         if twin is None and is_free(port):

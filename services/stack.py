@@ -61,21 +61,22 @@ class Started:
     state: Path
 
 
-def up(report: Report) -> Settings:
-    """Start everything that does not run yet, and return when all of it is healthy."""
+def up(report: Report, *, airflow: bool = True) -> Settings:
+    """Start everything that does not run yet, with or without Airflow; return when all of it is healthy."""
     ensure_secrets(state_folder() / "secrets.env")
-    chosen = read_settings()
-    ensure_supervisor(chosen, report)
-    to_migrate = not migrated_stamp(chosen).exists()
-    start_programs(chosen, "kafka", "mariadb", *(["airflow-migration"] if to_migrate else []))
-    await_health("mariadb", chosen, report)
-    create_accounts(chosen)
-    await_health("kafka", chosen, report)
+    config = read_settings()
+    ensure_supervisor(config, report)
+    to_migrate = airflow and not migrated_stamp(config).exists()
+    start_programs(config, "kafka", "mariadb", *(["airflow-migration"] if to_migrate else []))
+    await_health("mariadb", config, report)
+    create_accounts(config)
+    await_health("kafka", config, report)
     if to_migrate:
-        await_airflow_migration(chosen, report)
-    start_programs(chosen, "airflow")
-    await_health("airflow", chosen, report)
-    return chosen
+        await_airflow_migration(config, report)
+    if airflow:
+        start_programs(config, "airflow")
+        await_health("airflow", config, report)
+    return config
 
 
 def down(report: Report) -> None:
@@ -85,94 +86,94 @@ def down(report: Report) -> None:
 
 def down_below(folder: Path, report: Report) -> None:
     """Stop every stack whose state folder is below this folder."""
-    chosen = read_settings()
+    config = read_settings()
     for state in sorted({each.state for each in started() if each.state.is_relative_to(folder.resolve())}):
-        end(chosen.model_copy(update={"state": state}), report)
+        end(config.model_copy(update={"state": state}), report)
 
 
-def end(chosen: Settings, report: Report) -> None:
+def end(config: Settings, report: Report) -> None:
     """Stop a stack, including Airflow's tasks and their Spark applications."""
-    if is_running(chosen):
-        with supervisor(chosen) as control:
+    if is_running(config):
+        with supervisor(config) as control:
             supervisor_process = psutil.Process(control.getPID())
             report("  stopping Airflow")
             control.stopProcessGroup("airflow")
-        sweep(chosen, report, spare=("supervisord", "services.kafka", "kafka.Kafka", "mariadbd"))
+        sweep(config, report, spare=("supervisord", "services.kafka", "kafka.Kafka", "mariadbd"))
         report("  stopping Kafka and MariaDB")
-        with supervisor(chosen) as control:
+        with supervisor(config) as control:
             control.shutdown()
         psutil.wait_procs([supervisor_process], STOP_SECONDS)
-    sweep(chosen, report)
-    remove_started_with(chosen)
+    sweep(config, report)
+    remove_started_with(config)
 
 
 def status() -> list[ServiceStatus]:
     """Check the supervisor and every service."""
-    chosen = read_settings()
-    obstacle = None if is_running(chosen) else "it does not run, so nothing restarts a service. Type: make up"
+    config = read_settings()
+    obstacle = None if is_running(config) else "it does not run, so nothing restarts a service. Type: make up"
     return [
         ServiceStatus("supervisor", obstacle),
-        *(ServiceStatus(name, check(chosen)) for name, check in health.CHECKS.items()),
+        *(ServiceStatus(name, check(config)) for name, check in health.CHECKS.items()),
     ]
 
 
-def is_running(chosen: Settings) -> bool:
+def is_running(config: Settings) -> bool:
     """Return whether the supervisor answers."""
     try:
-        with supervisor(chosen) as control:
+        with supervisor(config) as control:
             return bool(control.getPID())
     except UnfitError:
         return False
 
 
 @contextmanager
-def supervisor(chosen: Settings) -> Iterator[Any]:
+def supervisor(config: Settings) -> Iterator[Any]:
     """Open the control interface of the running supervisor: a proxy with the server's methods."""
-    transport = SupervisorTransport(serverurl=f"unix://{chosen.state / 'supervisor.sock'}")
+    transport = SupervisorTransport(serverurl=f"unix://{config.state / 'supervisor.sock'}")
     try:
         with closing(transport):
             yield ServerProxy("http://127.0.0.1", transport=transport).supervisor
     except (OSError, HTTPException, XmlRpcError) as error:
-        log = chosen.state / "logs" / "supervisord.log"
+        log = config.state / "logs" / "supervisord.log"
         raise UnfitError(
             f"the supervisor of the services does not answer ({error})", f"Type: make up (its log: {log})"
         ) from error
 
 
-def ensure_supervisor(chosen: Settings, report: Report) -> None:
+def ensure_supervisor(config: Settings, report: Report) -> None:
     """Start the supervisor unless it runs; first end the orphans of an earlier one."""
-    if is_running(chosen):
-        check_same(chosen)
+    if is_running(config):
+        check_same(config)
         return
-    sweep(chosen, report)
-    mariadb.server(chosen)  # raises here, not in a log, when FRESHET_MARIADBD is wrong
-    check_ports(chosen)
-    write_started_with(chosen)
-    start_supervisor(chosen)
+    sweep(config, report)
+    mariadb.server(config)  # raises here, not in a log, when FRESHET_MARIADBD is wrong
+    check_ports(config)
+    write_started_with(config)
+    start_supervisor(config)
 
 
-def start_supervisor(chosen: Settings) -> None:
+def start_supervisor(config: Settings) -> None:
     """Start supervisord, which becomes a daemon and outlives this command."""
-    check_socket_path(chosen.state / "supervisor.sock")
-    (chosen.state / "logs").mkdir(exist_ok=True)
+    check_socket_path(config.state / "supervisor.sock")
+    (config.state / "logs").mkdir(exist_ok=True)
     environment = {
         **os.environ,
-        MARK: str(chosen.state),
+        MARK: str(config.state),
         "SPT_NOENV": "1",  # keep setproctitle, which Airflow uses, from overwriting the mark
-        "FRESHET_STATE": str(chosen.state),
+        "FRESHET_STATE": str(config.state),
         "FRESHET_RUN": sys.executable,
     }
     program = Path(sys.executable).with_name("supervisord")
     configuration = ROOT / "services" / "supervisord.conf"
     subprocess.run([program, "-c", configuration], cwd=ROOT, env=environment, check=True)
-    wait_until(lambda: None if is_running(chosen) else "no answer yet", what="the supervisor", seconds=START_SECONDS)
+    wait_until(lambda: None if is_running(config) else "no answer yet", what="the supervisor", seconds=START_SECONDS)
 
 
-def await_airflow_migration(chosen: Settings, report: Report) -> None:
+def await_airflow_migration(config: Settings, report: Report) -> None:
     """Wait until Airflow's database fits this version, and record that it does."""
 
     def obstacle() -> str | None:
-        (program,) = programs(chosen, "airflow-migration")
+        (program,) = programs(config, "airflow-migration")
         done = (program["statename"], program["exitstatus"]) == ("EXITED", 0)
         if program["statename"] in NOT_RUNNING and not done:
             raise UnfitError(
@@ -181,52 +182,52 @@ def await_airflow_migration(chosen: Settings, report: Report) -> None:
         return None if done else "migrating"
 
     wait_until(obstacle, what="the migration of Airflow's database", seconds=START_SECONDS, report=report)
-    migrated_stamp(chosen).touch()
+    migrated_stamp(config).touch()
 
 
-def migrated_stamp(chosen: Settings) -> Path:
+def migrated_stamp(config: Settings) -> Path:
     """The file that exists when Airflow's database fits this version of Airflow."""
-    return chosen.state / "airflow" / f"migrated-{version('apache-airflow')}"
+    return config.state / "airflow" / f"migrated-{version('apache-airflow')}"
 
 
-def start_programs(chosen: Settings, *groups: str) -> None:
+def start_programs(config: Settings, *groups: str) -> None:
     """Start the programs of these groups that do not run, also those that supervisord gave up."""
-    with supervisor(chosen) as control:
+    with supervisor(config) as control:
         for group in groups:
             control.startProcessGroup(group, RETURN_AT_ONCE)
 
 
-def programs(chosen: Settings, group: str) -> list[dict[str, Any]]:
+def programs(config: Settings, group: str) -> list[dict[str, Any]]:
     """Return the supervisor's information about each program of a group."""
-    with supervisor(chosen) as control:
+    with supervisor(config) as control:
         return [program for program in control.getAllProcessInfo() if program["group"] == group]
 
 
-def await_health(name: str, chosen: Settings, report: Report) -> None:
+def await_health(name: str, config: Settings, report: Report) -> None:
     """Wait until a service is healthy, and report how long that took."""
 
     def obstacle() -> str | None:
-        given_up = [program for program in programs(chosen, name) if program["statename"] == "FATAL"]
+        given_up = [program for program in programs(config, name) if program["statename"] == "FATAL"]
         if given_up:
             raise UnfitError(f"{name} does not start", f"Read {given_up[0]['stdout_logfile']}, then type: make up")
-        return health.CHECKS[name](chosen)
+        return health.CHECKS[name](config)
 
     took = wait_until(obstacle, what=name, seconds=START_SECONDS, report=report)
     report(f"  {name} is healthy ({took:.0f} s)")
 
 
-def sweep(chosen: Settings, report: Report, spare: tuple[str, ...] = ()) -> None:
+def sweep(config: Settings, report: Report, spare: tuple[str, ...] = ()) -> None:
     """End the stack's processes that nobody watches any more: SIGTERM first, then SIGKILL.
 
     Args:
-        chosen: the stack's settings.
+        config: the stack's settings.
         report: gets a line when there is something to end.
         spare: leave processes alone whose command line has one of these words.
     """
     found = [
         each
         for each in started()
-        if each.state == chosen.state and not any(word in each.command_line for word in spare)
+        if each.state == config.state and not any(word in each.command_line for word in spare)
     ]
     if not found:
         return
@@ -239,9 +240,9 @@ def sweep(chosen: Settings, report: Report, spare: tuple[str, ...] = ()) -> None
         _, left = psutil.wait_procs(left, STOP_SECONDS / 4)
 
 
-def marked(chosen: Settings) -> list[psutil.Process]:
+def marked(config: Settings) -> list[psutil.Process]:
     """Find the processes of one stack."""
-    return [each.process for each in started() if each.state == chosen.state]
+    return [each.process for each in started() if each.state == config.state]
 
 
 def started() -> Iterator[Started]:

@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 NAMES = (*PORTS, "mariadbd", "database")
 
 
-def write_started_with(chosen: Settings) -> None:
+def write_started_with(config: Settings) -> None:
     """Write the settings that every command on the running system needs."""
-    (chosen.state / STARTED_WITH).write_text("".join(f"{line}\n" for line in _lines(chosen)))
+    (config.state / STARTED_WITH).write_text("".join(f"{line}\n" for line in _lines(config)))
 
 
-def remove_started_with(chosen: Settings) -> None:
+def remove_started_with(config: Settings) -> None:
     """Remove the file when the system has stopped: the next start may have other settings."""
-    (chosen.state / STARTED_WITH).unlink(missing_ok=True)
+    (config.state / STARTED_WITH).unlink(missing_ok=True)
 
 
-def check_same(chosen: Settings) -> None:
+def check_same(config: Settings) -> None:
     """Raise UnfitError when these settings differ from those of the running system."""
-    file = chosen.state / STARTED_WITH
+    file = config.state / STARTED_WITH
     runs_with = file.read_text().splitlines() if file.exists() else []
-    others = [line for line in _lines(chosen) if runs_with and line not in runs_with]
+    others = [line for line in _lines(config) if runs_with and line not in runs_with]
     if others:
         raise UnfitError(
             f"the system already runs, but not with {', '.join(others)}", "Type: make down, then this command again"
         )
 
 
-def _lines(chosen: Settings) -> list[str]:
-    return [f"{PREFIX}{name.upper()}={getattr(chosen, name)}" for name in NAMES]
+def _lines(config: Settings) -> list[str]:
+    return [f"{PREFIX}{name.upper()}={getattr(config, name)}" for name in NAMES]

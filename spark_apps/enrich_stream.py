@@ -49,17 +49,17 @@ def main(make_enricher: MakeEnricher = Enricher) -> None:
     print("enrich_stream: stopped as asked", flush=True)
 
 
-def run(chosen: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enricher) -> None:
+def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enricher) -> None:
     """Enrich the pipeline's stream while holding its lease; retry after what may pass."""
-    stop = Stop(login("loader", chosen), pipeline.name)
+    stop = Stop(login("loader", config), pipeline.name)
     stop.obey_sigterm()
-    counters = BatchCounters(chosen, pipeline)
-    Query(chosen, pipeline, stop, counters, make_enricher)  # what is missing is said before Spark starts
-    with snapshots.hold(chosen.folders.snapshots(pipeline.name)) as snapshot:
+    counters = BatchCounters(config, pipeline)
+    Query(config, pipeline, stop, counters, make_enricher)  # what is missing is said before Spark starts
+    with snapshots.hold(config.folders.snapshots(pipeline.name)) as snapshot:
         check_join(pipeline, snapshot.path)
     with (
-        Lease(login("loader", chosen), pipeline.name) as lease,
-        serve_metrics(chosen, lambda: page(counters)),
+        Lease(login("loader", config), pipeline.name) as lease,
+        serve_metrics(config, lambda: page(counters)),
     ):
         stop.begin()
         session = create_session(f"enrich_stream {pipeline.name}")
@@ -68,7 +68,7 @@ def run(chosen: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enri
             while not stop.is_asked:
                 query = None
                 try:
-                    query = Query(chosen, pipeline, stop, counters, make_enricher)
+                    query = Query(config, pipeline, stop, counters, make_enricher)
                     query.run(session, lease)
                     retry.query_ended_well()
                 except MAY_PASS as failure:

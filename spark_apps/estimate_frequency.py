@@ -82,22 +82,22 @@ def _minutes(text: str) -> float:
     return number
 
 
-def estimate(chosen: Settings, pipeline: Pipeline, window: Window) -> str:
+def estimate(config: Settings, pipeline: Pipeline, window: Window) -> str:
     """Count, merge with the earlier estimate, store; return a line about it."""
-    loader = login("loader", chosen)
+    loader = login("loader", config)
     earlier = read_estimate(loader, pipeline.master)
     until = time.time_ns() // 1_000_000
     since = max(until - round(window.minutes * MINUTE), earlier.until_ms)
     if since >= until:
         return "nothing counted: the last estimate ends in the future. Check the clock."
-    counted = count_keys(chosen, pipeline, since, until, window.keep)
+    counted = count_keys(config, pipeline, since, until, window.keep)
     merged = merge(earlier, counted, window.half_life * MINUTE, window.keep)
     stored = store_estimate(loader, pipeline.master, merged)
     minutes = (until - since) / MINUTE
     return f"{counted.total:,.0f} events of {minutes:.1f} minutes counted, {stored:,} keys have an estimate"
 
 
-def count_keys(chosen: Settings, pipeline: Pipeline, since: int, until: int, keep: int) -> Estimate:
+def count_keys(config: Settings, pipeline: Pipeline, since: int, until: int, keep: int) -> Estimate:
     """Count the events of an interval that have a key: all of them, and those of the heaviest keys."""
     key = pipeline.master.key
     unfit = {name: pipeline.source.fields[name] for name in key if pipeline.source.fields[name] not in COUNTED_AS}
@@ -113,7 +113,7 @@ def count_keys(chosen: Settings, pipeline: Pipeline, since: int, until: int, kee
         "startingOffsetsByTimestampStrategy": "latest",  # for a partition that has no events since then
         "failOnDataLoss": "false",  # an estimate can do without events that the broker removes meanwhile
     }
-    events = session.read.format("kafka").options(**kafka_options(chosen, pipeline.source.topic) | interval).load()
+    events = session.read.format("kafka").options(**kafka_options(config, pipeline.source.topic) | interval).load()
     fields = ", ".join(f"`{name}` {COUNTED_AS[pipeline.source.fields[name]]}" for name in key)
     keys = events.select(f.from_json(f.col("value").cast("string"), fields).alias("event")).select("event.*").dropna()
     seen = Observation()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
+from xdist.scheduler import LoadScopeScheduling
 
 from foundation.connections import login
 from foundation.settings import PREFIX, ROOT, settings
@@ -32,6 +33,7 @@ hypothesis.settings.load_profile("repeatable")
 # Forty lines for each client that a test makes would bury what failed; what goes wrong in one is raised.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 PRODUCTS = 2000
+NEEDS_AIRFLOW = ("tests/dags/", "tests/services/")
 set_hypothesis_home_dir(ROOT / ".freshet" / "cache" / "hypothesis")
 
 if TYPE_CHECKING:
@@ -40,9 +42,27 @@ if TYPE_CHECKING:
     from foundation.settings import Settings
 
 
+class Lanes(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands each worker of `pytest -n 2` whole files, and one of them all files that need Airflow."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "airflow" if file.startswith(NEEDS_AIRFLOW) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
+    """Share the tests out so that a worker starts one stack, and only one worker starts Airflow."""
+    return Lanes(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what waits for services first. What needs none fills the workers at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("integration") is None)
+
+
 @pytest.fixture(scope="session")
 def running() -> Iterator[Settings]:
-    """Kafka, MariaDB and Airflow of this test run alone; the test run fails if anything of them outlives it."""
+    """Kafka and MariaDB of this test run alone; the test run fails if anything of them outlives it."""
     (ROOT / ".freshet").mkdir(exist_ok=True)
     state = Path(tempfile.mkdtemp(prefix="test-", dir=ROOT / ".freshet"))
     os.environ[f"{PREFIX}STATE"] = str(state)
@@ -50,11 +70,11 @@ def running() -> Iterator[Settings]:
         os.environ[PREFIX + name.upper()] = str(port)
     settings.cache_clear()
     try:
-        yield stack.up(print)
+        yield stack.up(print, airflow=False)
     finally:
         stack.down(print)
         left = list(stack.marked(settings()))
-        kept = ROOT / ".freshet" / "test-logs"
+        kept = ROOT / ".freshet" / "test-logs" / os.environ.get("PYTEST_XDIST_WORKER", "all")
         shutil.rmtree(kept, ignore_errors=True)
         for logs, copy in ((state / "logs", kept), (state / "airflow" / "logs", kept / "tasks")):
             if logs.exists():  # a start that failed has not written all of them
@@ -65,7 +85,8 @@ def running() -> Iterator[Settings]:
 
 @pytest.fixture(scope="session")
 def airflow(running: Settings) -> Iterator[AirflowApi]:
-    """Airflow's REST API of the test run's stack."""
+    """Airflow's REST API of the test run's stack, which has Airflow from then on."""
+    stack.up(print)
     with AirflowApi(running) as api:
         yield api
 

@@ -37,9 +37,9 @@ class Look:
         return sum(self.offsets.values())
 
 
-def looks(chosen: Settings, pipeline: str, program: Program) -> Iterator[Look]:
+def looks(config: Settings, pipeline: str, program: Program) -> Iterator[Look]:
     """Look again and again; `progress` is written in the transaction that writes the rows, so it shows what they do."""
-    with connect(login("reader", chosen)) as connection, connection.cursor() as cursor:
+    with connect(login("reader", config)) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         while True:
             program.check()
@@ -94,11 +94,11 @@ def rollup(pid: int) -> dict[str, int]:
     return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines}
 
 
-def processor_seconds(chosen: Settings, program: Program) -> dict[str, float]:
+def processor_seconds(config: Settings, program: Program) -> dict[str, float]:
     """Return processor seconds so far, by part of the system."""
     spent = dict.fromkeys(("Spark's JVM", "Python workers", "MariaDB", "Kafka"), 0.0)
     workers = program.workers()
-    for process in [*program.family(), *services_of(chosen)]:
+    for process in [*program.family(), *services_of(config)]:
         with suppress(psutil.NoSuchProcess):  # one that has ended while it was looked at: no part of the system
             part = "Python workers" if process in workers else _part_of(process.cmdline())
             if part in spent:
@@ -107,9 +107,9 @@ def processor_seconds(chosen: Settings, program: Program) -> dict[str, float]:
     return spent
 
 
-def services_of(chosen: Settings) -> list[psutil.Process]:
+def services_of(config: Settings) -> list[psutil.Process]:
     """Return the processes of the benchmark's own services."""
-    supervisor = int((chosen.state / "supervisord.pid").read_text())
+    supervisor = int((config.state / "supervisord.pid").read_text())
     children: list[psutil.Process] = psutil.Process(supervisor).children(recursive=True)
     return children
 

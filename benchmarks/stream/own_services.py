@@ -33,17 +33,17 @@ def own_services() -> Iterator[Settings]:
         os.environ[PREFIX + name.upper()] = str(port)
     settings.cache_clear()
     ensure_secrets(state / "secrets.env")
-    chosen = settings()
+    config = settings()
     try:
-        stack.ensure_supervisor(chosen, _say_nothing)
-        stack.start_programs(chosen, "kafka", "mariadb")
-        stack.await_health("mariadb", chosen, _say_nothing)
-        create_accounts(chosen)
-        migrate(login("owner", chosen))
-        stack.await_health("kafka", chosen, _say_nothing)
-        yield chosen
+        stack.ensure_supervisor(config, _say_nothing)
+        stack.start_programs(config, "kafka", "mariadb")
+        stack.await_health("mariadb", config, _say_nothing)
+        create_accounts(config)
+        migrate(login("owner", config))
+        stack.await_health("kafka", config, _say_nothing)
+        yield config
     finally:
-        stack.end(chosen, _say_nothing)
+        stack.end(config, _say_nothing)
         shutil.rmtree(state)
 
 

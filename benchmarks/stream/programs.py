@@ -30,15 +30,15 @@ class Program:
     """One spark-submit with all its processes."""
 
     def __init__(
-        self, chosen: Settings, script: Path, *arguments: object, jars: Path | None = None, memory: str = "2g"
+        self, config: Settings, script: Path, *arguments: object, jars: Path | None = None, memory: str = "2g"
     ) -> None:
         more_jars = tuple(jars.glob("*.jar")) if jars else ()
         self._script = script
-        self._log = chosen.state / "logs" / f"{script.stem}.log"
+        self._log = config.state / "logs" / f"{script.stem}.log"
         self._output = self._log.open("w+b")
         self._process = subprocess.Popen(
             spark_launch.submit(
-                script, *arguments, master=chosen.spark_master, jars=chosen.jars, more_jars=more_jars, memory=memory
+                script, *arguments, master=config.spark_master, jars=config.jars, more_jars=more_jars, memory=memory
             ),
             env=os.environ | spark_launch.environment(),
             stdout=self._output,
@@ -92,9 +92,9 @@ class Program:
 
 
 @contextmanager
-def running(chosen: Settings, script: Path, *arguments: object) -> Iterator[Program]:
+def running(config: Settings, script: Path, *arguments: object) -> Iterator[Program]:
     """Run a program for the time of the block."""
-    program = Program(chosen, script, *arguments)
+    program = Program(config, script, *arguments)
     try:
         yield program
     finally:

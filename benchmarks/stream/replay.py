@@ -48,16 +48,16 @@ class Appended(NamedTuple):
     moment: float
 
 
-def replay(chosen: Settings, source: str, target: str, rate: int) -> list[Appended]:
+def replay(config: Settings, source: str, target: str, rate: int) -> list[Appended]:
     """Send all events of one topic to another, in their order, each to the partition it has in the first; then return.
 
     The source's times must be those of the events' making: the broker refuses batches with times of its own. Batches
     keep their producer's numbers, by which the broker knows repeats: a target takes them once.
     """
     appended = []
-    with closing(KafkaNetClient(bootstrap_servers=chosen.kafka_bootstrap)) as client:
+    with closing(KafkaNetClient(bootstrap_servers=config.kafka_bootstrap)) as client:
         node, due = client.least_loaded_node(bootstrap_fallback=True), time.monotonic()
-        for batch in _stored(chosen.state / "kafka" / "data", source):
+        for batch in _stored(config.state / "kafka" / "data", source):
             time.sleep(max(0.0, due - time.monotonic()))
             appended.append(_send(client, node, target, batch))
             due += batch.events / rate

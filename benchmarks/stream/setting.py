@@ -35,7 +35,7 @@ DESCRIBED_FACTS = 'columns = ["event_id", "product_key", "name", "vendor",'
 
 
 def write_pipeline(  # noqa: PLR0913, PLR0917  # what pipelines of the benchmark differ in
-    chosen: Settings, name: str, topic: str, memory_mb: int, carried: str = NARROW, landed: str = FACTS
+    config: Settings, name: str, topic: str, memory_mb: int, carried: str = NARROW, landed: str = FACTS
 ) -> Pipeline:
     """Write the demo's pipeline file under another name, without its enriched topic, and make its tables."""
     text = (ROOT / "pipelines" / "sales.toml").read_text()
@@ -50,40 +50,40 @@ def write_pipeline(  # noqa: PLR0913, PLR0917  # what pipelines of the benchmark
         if old not in text:
             raise ValueError(f"pipelines/sales.toml must have {old!r}, it has not: correct {Path(__file__).name}")
         text = text.replace(old, new)
-    chosen.pipelines.mkdir(exist_ok=True)
-    (chosen.pipelines / f"{name}.toml").write_text(text)
+    config.pipelines.mkdir(exist_ok=True)
+    (config.pipelines / f"{name}.toml").write_text(text)
     pipeline = read_pipeline(name)
-    create_tables(login("owner", chosen), pipeline)
+    create_tables(login("owner", config), pipeline)
     return pipeline
 
 
-def fill_catalogue(chosen: Settings, rows: int) -> None:
+def fill_catalogue(config: Settings, rows: int) -> None:
     """Load the products and begin to follow them."""
-    load_catalogue(login("owner", chosen), rows)
+    load_catalogue(login("owner", config), rows)
 
 
-def create_topic(chosen: Settings, topic: str, stamped: Stamped) -> None:
+def create_topic(config: Settings, topic: str, stamped: Stamped) -> None:
     """Make a topic of four partitions; an event's time is that of its making, or of its coming to the broker."""
     layout = {"num_partitions": 4, "configs": {"message.timestamp.type": stamped}}
-    admin = KafkaAdminClient(bootstrap_servers=chosen.kafka_bootstrap)
+    admin = KafkaAdminClient(bootstrap_servers=config.kafka_bootstrap)
     admin.create_topics({topic: layout}, wait_for_metadata=True)
     admin.close()
 
 
-def fill_topic(chosen: Settings, topic: str, *options: object, stamped: Stamped = "LogAppendTime") -> None:
+def fill_topic(config: Settings, topic: str, *options: object, stamped: Stamped = "LogAppendTime") -> None:
     """Make a topic and put events on it, as fast as it goes; fill_topic.py says what the options are."""
-    create_topic(chosen, topic, stamped)
-    Program(chosen, FILL, "--topic", topic, *options).wait()
+    create_topic(config, topic, stamped)
+    Program(config, FILL, "--topic", topic, *options).wait()
 
 
-def publish_in_order(chosen: Settings, *pipelines: Pipeline) -> None:
+def publish_in_order(config: Settings, *pipelines: Pipeline) -> None:
     """Estimate frequencies from the first pipeline's topic and give each a snapshot in their order."""
-    owner = login("owner", chosen)
+    owner = login("owner", config)
     prepare(owner, pipelines[0].master)
-    Program(chosen, ESTIMATE, "--pipeline", pipelines[0].name).wait()
+    Program(config, ESTIMATE, "--pipeline", pipelines[0].name).wait()
     published: dict[tuple[str, ...], Path] = {}
     for pipeline in pipelines:
-        folder = chosen.folders.snapshots(pipeline.name)
+        folder = config.folders.snapshots(pipeline.name)
         first = published.setdefault(tuple(pipeline.master.columns), folder)
         if first is folder:
             publish(owner, pipeline.master, build_ranking(owner, pipeline.master), folder)
@@ -91,9 +91,9 @@ def publish_in_order(chosen: Settings, *pipelines: Pipeline) -> None:
             shutil.copytree(first, folder)
 
 
-def forget(chosen: Settings, pipeline: Pipeline) -> None:
+def forget(config: Settings, pipeline: Pipeline) -> None:
     """Make a pipeline's tables empty again, as if its topic had never been read; nobody pays for the one before."""
-    with connect(login("owner", chosen)) as connection, connection.cursor() as cursor:
+    with connect(login("owner", config)) as connection, connection.cursor() as cursor:
 
         def to_purge() -> str | None:
             cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_history_list_length'")
@@ -104,4 +104,4 @@ def forget(chosen: Settings, pipeline: Pipeline) -> None:
         for kind in ("enriched", "unmatched", "rejected"):
             cursor.execute(f"TRUNCATE {pipeline.name}_{kind}")
         cursor.execute("DELETE FROM progress WHERE pipeline = %s", (pipeline.name,))
-    shutil.rmtree(chosen.folders.checkpoints(pipeline.name), ignore_errors=True)
+    shutil.rmtree(config.folders.checkpoints(pipeline.name), ignore_errors=True)

@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--tuned", action="store_true")
     asked = parser.parse_args()
-    chosen, pipeline, loader = settings(), read_pipeline(asked.pipeline), login("loader")
+    config, pipeline, loader = settings(), read_pipeline(asked.pipeline), login("loader")
     session = create_session("static_stream")
     connection = {
         "url": f"jdbc:mysql://{loader.host}:{loader.port}/{loader.database}?permitMysqlScheme&sslMode=disable&uuidAsString",
@@ -48,7 +48,7 @@ def main() -> None:
     master.cache().count()
     events = (
         session.readStream.format("kafka")
-        .options(**kafka_options(chosen, pipeline.source.topic), maxOffsetsPerTrigger=asked.batch)
+        .options(**kafka_options(config, pipeline.source.topic), maxOffsetsPerTrigger=asked.batch)
         .options(**polls)
         .load()
         .select("partition", "offset", f.from_json(f.col("value").cast("string"), SCHEMA).alias("event"))
@@ -64,7 +64,7 @@ def main() -> None:
 
     query = (
         enriched.writeStream.foreachBatch(write)
-        .option("checkpointLocation", str(chosen.folders.checkpoints(pipeline.name)))
+        .option("checkpointLocation", str(config.folders.checkpoints(pipeline.name)))
         .trigger(availableNow=True)
         .start()
     )

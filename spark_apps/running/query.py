@@ -56,7 +56,7 @@ class Query:
     """A pipeline's query, from one start to its end.
 
     Args:
-        chosen: the settings.
+        config: the settings.
         pipeline: what its file says.
         stop: whether the application is to end.
         counters: what batches are counted by.
@@ -72,7 +72,7 @@ class Query:
 
     def __init__(
         self,
-        chosen: Settings,
+        config: Settings,
         pipeline: Pipeline,
         stop: Stop,
         counters: BatchCounters,
@@ -81,13 +81,13 @@ class Query:
         self.pipeline = pipeline
         self.batches_done = 0
         self.shed = shedding.Waiting()
-        self._chosen = chosen
+        self._config = config
         self._stop = stop
         self._counters = counters
         self._make_enricher = make_enricher
-        self._loader = login("loader", chosen)
+        self._loader = login("loader", config)
         self._marker = check_tables(self._loader, pipeline)
-        self._incarnation = incarnation_of(chosen.kafka_bootstrap, pipeline.source.topic, self._loader)
+        self._incarnation = incarnation_of(config.kafka_bootstrap, pipeline.source.topic, self._loader)
         self._schema = EventReader(pipeline.source.fields, pipeline.master.key).schema
         self._reports: Accumulator[TaskReport] | None = None
         self._one_at_a_time = threading.Lock()
@@ -97,12 +97,12 @@ class Query:
     @property
     def checkpoint(self) -> Path:
         """Spark's folder for how far the incarnation was read."""
-        return self._chosen.folders.checkpoints(self.pipeline.name) / str(self._incarnation.number)
+        return self._config.folders.checkpoints(self.pipeline.name) / str(self._incarnation.number)
 
     @property
     def sheds(self) -> Path:
         """The folder of the pipeline's shed events."""
-        return self._chosen.folders.shed(self.pipeline.name)
+        return self._config.folders.shed(self.pipeline.name)
 
     def run(self, session: SparkSession, lease: Lease) -> None:
         """Run the query until it ends or a stop is asked for.
@@ -153,7 +153,7 @@ class Query:
         trigger = {"availableNow": True} if catch_up else {"processingTime": TRIGGER}
         return (
             session.readStream.format("kafka")
-            .options(**kafka_options(self._chosen, self.pipeline.source.topic))
+            .options(**kafka_options(self._config, self.pipeline.source.topic))
             .option("kafka.max.poll.records", POLL_RECORDS)
             .option("kafka.fetch.max.wait.ms", POLL_WAIT_MS)
             .option("kafka.max.partition.fetch.bytes", SMALL_FETCH_BYTES if catch_up else FETCH_BYTES)
@@ -182,7 +182,7 @@ class Query:
 
     def _enrich(self, batch: DataFrame, batch_id: int | None, *, replays: bool) -> None:
         """Enrich one batch; it joins with the newest snapshot that there is when it begins."""
-        folder = self._chosen.folders.snapshots(self.pipeline.name)
+        folder = self._config.folders.snapshots(self.pipeline.name)
         with self._one_at_a_time, snapshots.hold(folder) as snapshot:
             began = time.monotonic()
             context = batch.sparkSession.sparkContext
@@ -202,7 +202,7 @@ class Query:
             if self.pipeline.enriched.topic is None:
                 enriched.write.format("noop").mode("append").save()
             else:
-                target = {"kafka.bootstrap.servers": self._chosen.kafka_bootstrap}
+                target = {"kafka.bootstrap.servers": self._config.kafka_bootstrap}
                 enriched.write.format("kafka").options(**target, topic=self.pipeline.enriched.topic).save()
             report = self._reports.value
             seconds = time.monotonic() - began

@@ -37,13 +37,13 @@ def log_from(level: str, context: SparkContext, who: str) -> None:
     log4j.core.config.Configurator.setLevel(f"{RUNTIME}.{who}", log4j.Level.toLevel(level))
 
 
-def kafka_options(chosen: Settings, topic: str) -> dict[str, str]:
+def kafka_options(config: Settings, topic: str) -> dict[str, str]:
     """Return the options with which Spark reads a topic from its beginning, and fails if the broker lost events.
 
     Messages of aborted transactions are not read.
     """
     return {
-        "kafka.bootstrap.servers": chosen.kafka_bootstrap,
+        "kafka.bootstrap.servers": config.kafka_bootstrap,
         "kafka.request.timeout.ms": ANSWER_MS,
         "kafka.default.api.timeout.ms": ANSWER_MS,
         "kafka.isolation.level": "read_committed",

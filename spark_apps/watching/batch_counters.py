@@ -82,7 +82,7 @@ class BatchCounters:
         shed: what waits in the shed store.
     """
 
-    def __init__(self, chosen: Settings, pipeline: Pipeline) -> None:
+    def __init__(self, config: Settings, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self.totals = TaskCounts()
         self.batches = 0
@@ -91,8 +91,8 @@ class BatchCounters:
         self.finished_at = datetime.now(UTC)
         self.lag, self.shed = TopicBacklog(None), ShedBacklog()
         self._rows: deque[Row] = deque(maxlen=MOST_WAITING)
-        self._loader = login("loader", chosen)
-        self._asks_lag = Lag(chosen.kafka_bootstrap, pipeline.source.topic)
+        self._loader = login("loader", config)
+        self._asks_lag = Lag(config.kafka_bootstrap, pipeline.source.topic)
         self._lock = threading.Lock()
 
     def add(self, incarnation: int, batch: int | None, snapshot: Snapshot, seconds: float, counts: TaskCounts) -> None:

@@ -25,13 +25,13 @@ PATIENCE_SECONDS = 5
 
 
 @contextmanager
-def serve_metrics(chosen: Settings, page: Callable[[], str]) -> Iterator[None]:
+def serve_metrics(config: Settings, page: Callable[[], str]) -> Iterator[None]:
     """Serve the page while the block runs. If that is impossible, print one line and run the block without it."""
     try:
-        server = _listen(chosen, page)
+        server = _listen(config, page)
     except (SettingsError, OSError) as obstacle:
         print(
-            f"metrics: none at 127.0.0.1:{chosen.metrics_port}: {obstacle}. "
+            f"metrics: none at 127.0.0.1:{config.metrics_port}: {obstacle}. "
             "The stream runs; choose another port by FRESHET_METRICS_PORT if this one is taken",
             flush=True,
         )
@@ -45,8 +45,8 @@ def serve_metrics(chosen: Settings, page: Callable[[], str]) -> Iterator[None]:
             server.shutdown()
 
 
-def _listen(chosen: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
-    login = f"{USER}:{chosen.secret('metrics_password')}".encode()
+def _listen(config: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
+    login = f"{USER}:{config.secret('metrics_password')}".encode()
     expected = b"Basic " + base64.b64encode(login)
 
     class Handler(BaseHTTPRequestHandler):
@@ -86,6 +86,6 @@ def _listen(chosen: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # http.server's interface
             """Log nothing: there is a scrape every few seconds."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", chosen.metrics_port), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", config.metrics_port), Handler)
     server.daemon_threads = True
     return server

@@ -26,10 +26,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_defaults_work_without_any_variable(state: Path) -> None:
     """A newcomer sets nothing."""
-    chosen = read_settings()
-    assert chosen.state == state
-    assert chosen.kafka_bootstrap == "127.0.0.1:19092"
-    assert chosen.airflow_api == "http://127.0.0.1:18080"
+    config = read_settings()
+    assert config.state == state
+    assert config.kafka_bootstrap == "127.0.0.1:19092"
+    assert config.airflow_api == "http://127.0.0.1:18080"
 
 
 def test_the_environment_wins_over_the_secrets_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,9 +67,9 @@ def test_a_bad_value_is_named_with_its_rule(
 
 def test_secrets_never_show_in_text(state: Path) -> None:
     """Neither repr nor str of the settings gives a password away."""
-    chosen = read_settings()
-    shown = f"{chosen!r} {chosen}"
-    values = [getattr(chosen, name).get_secret_value() for name in SECRET_NAMES]
+    config = read_settings()
+    shown = f"{config!r} {config}"
+    values = [getattr(config, name).get_secret_value() for name in SECRET_NAMES]
     assert all(values)
     assert not [value for value in values if value in shown]
     assert state.exists()

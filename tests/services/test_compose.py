@@ -292,10 +292,10 @@ def test_an_airflow_component_has_exactly_the_secrets_that_it_uses(
 ) -> None:
     """It starts with them; without one of them the error names it."""
 
-    def start(chosen: Settings) -> None:
-        airflow.environment(chosen, arguments[0])
+    def start(config: Settings) -> None:
+        airflow.environment(config, arguments[0])
         if arguments == ["api-server"]:
-            airflow.write_login(chosen)
+            airflow.write_login(config)
 
     start(inside(name))
     assert list(tmp_path.iterdir()) == [tmp_path / "airflow"]

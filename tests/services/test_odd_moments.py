@@ -41,17 +41,17 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
     for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
         monkeypatch.setenv(PREFIX + name.upper(), str(port))
     ensure_secrets(state / "secrets.env")
-    chosen = read_settings()
-    yield chosen
+    config = read_settings()
+    yield config
     stack.down(print)
-    left = stack.marked(chosen)
+    left = stack.marked(config)
     shutil.rmtree(state)
     assert not left
 
 
-def of(chosen: Settings) -> dict[str, psutil.Process]:
+def of(config: Settings) -> dict[str, psutil.Process]:
     """The stack's processes by name."""
-    return {each.name: each.process for each in stack.started() if each.state == chosen.state}
+    return {each.name: each.process for each in stack.started() if each.state == config.state}
 
 
 def test_up_replaces_a_killed_supervisor(small: Settings) -> None:

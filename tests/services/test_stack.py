@@ -27,10 +27,10 @@ BACK_SECONDS = 90.0
 SERVICES = ("supervisor", *health.CHECKS)
 
 
-def pids(chosen: Settings) -> dict[str, int]:
+def pids(config: Settings) -> dict[str, int]:
     """The process id of each running program of the supervisor."""
     groups = ("kafka", "mariadb", "airflow")
-    listed = [program for group in groups for program in stack.programs(chosen, group)]
+    listed = [program for group in groups for program in stack.programs(config, group)]
     assert len(listed) == 6
     return {program["name"]: program["pid"] for program in listed if program["statename"] == "RUNNING"}
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Pipeline
 
 SLOW_WHILE = "FRESHET_TEST_SLOW_WHILE"
-PAGE_SECONDS = 4.0
+PAGE_SECONDS = 2.0
 
 
 class SlowPageFile(PageFile):

@@ -239,9 +239,9 @@ def counted(application: Application) -> dict[str, int]:
 
 def scraped(application: Application) -> dict[str, float]:
     """What Prometheus would read: each sample's name and labels, and its value."""
-    chosen = application.running
-    address = f"http://127.0.0.1:{chosen.metrics_port}{PATH}"
-    answer = httpx.get(address, auth=(USER, chosen.secret("metrics_password")))
+    config = application.running
+    address = f"http://127.0.0.1:{config.metrics_port}{PATH}"
+    answer = httpx.get(address, auth=(USER, config.secret("metrics_password")))
     assert answer.status_code == 200
     samples = [line for line in answer.text.splitlines() if not line.startswith("#")]
     parts = [re.fullmatch(r"(freshet_\w+\{.*\}) (\S+)", sample) for sample in samples]

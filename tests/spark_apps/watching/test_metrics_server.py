@@ -19,7 +19,7 @@ PASSWORD = "correct horse"  # noqa: S105  # of this test alone
 PAGE = 'freshet_events_total{pipeline="sales"} 5\n'
 
 
-def chosen(port: int, password: str = PASSWORD) -> Settings:
+def config(port: int, password: str = PASSWORD) -> Settings:
     """Settings with a port and a password."""
     return Settings.model_validate({"metrics_port": port, "metrics_password": password})
 
@@ -28,7 +28,7 @@ def chosen(port: int, password: str = PASSWORD) -> Settings:
 def address() -> Iterator[str]:
     """Where a server of this test's own answers."""
     (port,) = free_ports(1)
-    with serve_metrics(chosen(port), lambda: PAGE):
+    with serve_metrics(config(port), lambda: PAGE):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -60,7 +60,7 @@ def test_a_taken_port_is_one_line_and_the_work_goes_on(capsys: pytest.CaptureFix
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        with serve_metrics(chosen(port), lambda: PAGE):
+        with serve_metrics(config(port), lambda: PAGE):
             done = True
     assert done
     (line,) = capsys.readouterr().out.splitlines()
@@ -72,7 +72,7 @@ def test_a_taken_port_is_one_line_and_the_work_goes_on(capsys: pytest.CaptureFix
 def test_without_a_password_nothing_is_served(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty one lets nobody in; the line says which setting is missing."""
     (port,) = free_ports(1)
-    with serve_metrics(chosen(port, password=""), lambda: PAGE), pytest.raises(httpx.ConnectError):
+    with serve_metrics(config(port, password=""), lambda: PAGE), pytest.raises(httpx.ConnectError):
         httpx.get(f"http://127.0.0.1:{port}{PATH}")
     (line,) = capsys.readouterr().out.splitlines()
     assert "FRESHET_METRICS_PASSWORD is not set" in line
