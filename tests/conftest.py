@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,12 +36,19 @@ hypothesis.settings.load_profile("repeatable")
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 PRODUCTS = 2000
 NEEDS_AIRFLOW = ("tests/dags/", "tests/services/")
+LONGEST = "tests/spark_apps/test_exactly_once.py"
 set_hypothesis_home_dir(ROOT / ".freshet" / "cache" / "hypothesis")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from foundation.settings import Settings
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give a worker the main module of a run without workers. PySpark ends a program that has none."""
+    if hasattr(config, "workerinput"):
+        sys.modules["__main__"].__spec__ = find_spec("pytest.__main__")
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]
@@ -56,8 +65,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what waits for services first. What needs none fills the workers at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("integration") is None)
+    """Begin with the two longest lanes. What needs no service fills the workers at the end."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if item.get_closest_marker("integration") is None:
+        return 2
+    return 0 if item.nodeid.startswith((*NEEDS_AIRFLOW, LONGEST)) else 1
 
 
 @pytest.fixture(scope="session")

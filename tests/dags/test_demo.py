@@ -122,7 +122,7 @@ def test_a_refresh_whose_check_fails_says_why_and_keeps_the_published_version(
     assert refused.tasks["publish"] == "upstream_failed"
     said = airflow.log(refused, "check")
     assert "refused to publish, version 1 stays in use" in said
-    assert "`product_by_rank_next` is there until the next run" in said
+    assert "`product_by_rank_next`, which is there until the next run" in said
     assert re.search(r"expect_table_row_count_to_be_between \{'min_value': 3000(\.0)?\}: NOT met", said)
     assert current(folder) == before
 
