@@ -40,9 +40,9 @@ from benchmarks.stream.setting import (
 )  # fmt: skip
 from foundation.connections import connect, login
 from foundation.settings import ROOT
+from spark_apps.monitoring.counters import PHASES
 from spark_apps.pipeline.definition import LEAST_MEMORY_MB
 from spark_apps.running.query import MOST_EVENTS_A_BATCH
-from spark_apps.watching.counters import PHASES
 
 if TYPE_CHECKING:
     from pathlib import Path

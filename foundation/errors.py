@@ -3,8 +3,8 @@
 An error says what is wrong and where, then what to do next. Whoever catches it asks the type whether to try again:
 
     FreshetError
-    ├── LastingError    time does not cure it: do not retry
-    └── PassingError    it may pass by itself: retry
+    ├── PermanentError    time does not cure it: do not retry
+    └── TransientError    it may go away by itself: retry
 
 `semistream` and `generator` stand alone. They raise Python's own errors, ValueError and OSError for example, or
 subclasses of those.
@@ -31,73 +31,73 @@ class FreshetError(Exception):
         return "{}. {}".format(self.what.rstrip("."), self.remedy)
 
 
-class LastingError(FreshetError):
+class PermanentError(FreshetError):
     """Time does not cure it: whoever catches it does not retry."""
 
 
-class SettingsError(LastingError):
+class SettingsError(PermanentError):
     """A setting is missing or breaks its rule."""
 
 
-class UnfitError(LastingError):
+class UnfitError(PermanentError):
     """This machine, or a service that must run on it, lacks something."""
 
 
-class PipelineError(LastingError):
+class PipelineError(PermanentError):
     """A pipeline's file is missing or wrong."""
 
 
-class ConnectionFieldError(LastingError):
+class ConnectionFieldError(PermanentError):
     """A connection in Airflow lacks a field."""
 
 
-class TableError(LastingError):
+class TableError(PermanentError):
     """A table is missing, or is not what a pipeline's file says."""
 
 
-class LoadError(LastingError):
+class LoadError(PermanentError):
     """The warehouse does not take rows as they are."""
 
 
-class SnapshotError(LastingError):
+class SnapshotError(PermanentError):
     """A snapshot of master data is missing, damaged or replaced, or does not fit its pipeline."""
 
 
-class ForgottenChangesError(LastingError):
+class ForgottenChangesError(PermanentError):
     """The change log no longer has all changes that a reader has missed."""
 
 
-class CheckpointError(LastingError):
+class CheckpointError(PermanentError):
     """A file of Spark's checkpoint is damaged."""
 
 
-class LostEventsError(LastingError):
+class LostEventsError(PermanentError):
     """A topic no longer has events that were not read yet."""
 
 
-class QualityError(LastingError):
+class QualityError(PermanentError):
     """Data is not as its suite expects, or there is no such suite."""
 
 
-class GaveUpError(LastingError):
+class GaveUpError(PermanentError):
     """What was tried failed again and again."""
 
 
-class PassingError(FreshetError):
-    """It may pass by itself: whoever catches it may retry."""
+class TransientError(FreshetError):
+    """It may go away by itself: whoever catches it may retry."""
 
 
-class NotInTimeError(PassingError):
+class NotInTimeError(TransientError):
     """A condition did not come true in time."""
 
 
-class TopicError(PassingError):
+class TopicError(TransientError):
     """A topic cannot be read: it is missing, it is another one, or no broker answers."""
 
 
-class AlreadyRunningError(PassingError):
-    """Another application, or another run, works on the same thing."""
+class AlreadyRunningError(TransientError):
+    """Another application works on the same pipeline, or another run on the same master table."""
 
 
-class EndedError(PassingError):
+class EndedError(TransientError):
     """A program that a task runs has ended before its work was done."""

@@ -1,7 +1,7 @@
 """How a task of ours fails: with one line that says what, where and what to do next, and without a traceback.
 
 Airflow logs a traceback for every exception but SystemExit. So an error of Freshet's is logged and becomes one of two
-exits. The retry policy of our operators fails a task at once for what lasts.
+exits. The retry policy of our operators fails a task at once when the error is permanent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pymysql
 from airflow.sdk.definitions.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
 
-from foundation.errors import FreshetError, LastingError
+from foundation.errors import FreshetError, PermanentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class LastingExit(SystemExit):
+class PermanentExit(SystemExit):
     """Ends a task that no retry can help."""
 
 
-class PassingExit(SystemExit):
+class TransientExit(SystemExit):
     """Ends a task that a retry may help."""
 
 
 RETRY_POLICY = ExceptionRetryPolicy(
-    rules=[RetryRule(exception=LastingExit, action=RetryAction.FAIL, reason="time does not cure it")]
+    rules=[RetryRule(exception=PermanentExit, action=RetryAction.FAIL, reason="time does not cure it")]
 )
 
 
@@ -41,7 +41,7 @@ def one_line() -> Iterator[None]:
         yield
     except FreshetError as error:
         log.error("%s", error)  # noqa: TRY400  # the traceback is what nobody wants to read
-        raise (LastingExit if isinstance(error, LastingError) else PassingExit)(1) from None
+        raise (PermanentExit if isinstance(error, PermanentError) else TransientExit)(1) from None
     except pymysql.MySQLError as error:
         log.error("the warehouse says: %s. See whether it is healthy: make status", error.args[-1])  # noqa: TRY400
-        raise PassingExit(1) from None
+        raise TransientExit(1) from None

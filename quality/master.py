@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def check_ranking(checker: Login, master: Master, ranking: Ranking, least_rows: int) -> Outcome:
-    """Check the ranked copy that is to be published.
+    """Check the ranked copy, the master rows in the order of frequency, before it is published.
 
     Args:
-        checker: the account.
+        checker: the account that checks.
         master: the master table; its ranked copy must also meet `quality/suites/<table>.json`, if that file exists.
-        ranking: describes the copy.
-        least_rows: the check fails with fewer rows.
+        ranking: what RankMasterOperator knows of the copy: its rows and its position in the change log.
+        least_rows: the least number of rows that the copy must have.
     """
     suite = read_suite(master.table) if (SUITES / f"{master.table}.json").exists() else []
     return check_table(Names(master.table).next_by_rank, [*_general(master, ranking, least_rows), *suite], checker)

@@ -82,7 +82,7 @@ def logs() -> None:
 
 
 def sql() -> None:
-    """Become MariaDB's prompt with an analyst's rights."""
+    """Open MariaDB's client with the read-only account of analysts."""
     config = healthy("mariadb")
     client = mariadb.base_folder(config) / "bin" / "mariadb"
     # The password goes through the environment: everybody can read a command line. The server on this machine has no

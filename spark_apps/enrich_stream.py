@@ -14,11 +14,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from foundation.connections import login
-from foundation.errors import FreshetError, PassingError
+from foundation.errors import FreshetError, TransientError
 from foundation.settings import settings
 from spark_apps.enriching.enricher import Enricher
 from spark_apps.enriching.worker_join import check_join
 from spark_apps.master import snapshots
+from spark_apps.monitoring.batch_counters import BatchCounters
+from spark_apps.monitoring.metrics_page import page
+from spark_apps.monitoring.metrics_server import serve_metrics
 from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running.failures import one_line
 from spark_apps.running.lease import Lease
@@ -26,16 +29,13 @@ from spark_apps.running.query import Query
 from spark_apps.running.retry import Retry
 from spark_apps.running.session import create_session
 from spark_apps.running.stop import Stop
-from spark_apps.watching.batch_counters import BatchCounters
-from spark_apps.watching.metrics_page import page
-from spark_apps.watching.metrics_server import serve_metrics
 
 if TYPE_CHECKING:
     from foundation.settings import Settings
     from spark_apps.pipeline.definition import Pipeline
     from spark_apps.running.query import MakeEnricher
 
-MAY_PASS = (PySparkException, Py4JJavaError, pymysql.MySQLError, PassingError)
+TRANSIENT = (PySparkException, Py4JJavaError, pymysql.MySQLError, TransientError)
 
 
 def main(make_enricher: MakeEnricher = Enricher) -> None:
@@ -50,7 +50,7 @@ def main(make_enricher: MakeEnricher = Enricher) -> None:
 
 
 def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enricher) -> None:
-    """Enrich the pipeline's stream while holding its lease; retry after what may pass."""
+    """Enrich the pipeline's stream while holding its lease; retry after transient errors."""
     stop = Stop(login("loader", config), pipeline.name)
     stop.obey_sigterm()
     counters = BatchCounters(config, pipeline)
@@ -71,7 +71,7 @@ def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enri
                     query = Query(config, pipeline, stop, counters, make_enricher)
                     query.run(session, lease)
                     retry.query_ended_well()
-                except MAY_PASS as failure:
+                except TRANSIENT as failure:
                     if stop.is_asked:
                         break
                     pause = retry.pause_after(failure, progress=query is not None and query.batches_done > 0)

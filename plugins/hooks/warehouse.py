@@ -28,7 +28,7 @@ class WarehouseHook(BaseHook):
         self.conn_id = f"warehouse_{account}"
 
     def login(self) -> Login:
-        """Return who connects where.
+        """Return the account, its password and the address of the warehouse.
 
         Raises:
             ConnectionFieldError: the connection lacks one of host, port, login, password, schema.

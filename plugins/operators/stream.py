@@ -81,7 +81,7 @@ class RequestStopOperator(PipelineOperator):
     """Asks a pipeline's application to stop between two batches."""
 
     def work(self, context: Context) -> None:
-        """Set the flag that the application looks at."""
+        """Request the stop in the table `pipeline_control`, where the application looks before each batch."""
         loader = WarehouseHook("loader").login()
         if not is_running(loader, self.pipeline):
             self.log.info(

@@ -22,9 +22,9 @@ from spark_apps.enriching.report import TaskReport
 from spark_apps.enriching.task_join import TaskJoin
 from spark_apps.enriching.worker_join import borrowed_join
 from spark_apps.events.reader import EventReader
+from spark_apps.monitoring.task_counts import Arrivals, TaskCounts
 from spark_apps.pipeline.definition import TOPIC_POSITION
 from spark_apps.warehouse.bulk_load import loading
-from spark_apps.watching.task_counts import Arrivals, TaskCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator

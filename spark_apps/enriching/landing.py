@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from foundation.connections import Connection
+    from spark_apps.monitoring.task_counts import TaskCounts
     from spark_apps.pipeline.definition import Pipeline
-    from spark_apps.watching.task_counts import TaskCounts
 
 Spans = dict[int, tuple[int, int]]  # by Kafka partition: the first offset, and the one behind the last
 # For each (kept, dropped) pair of tables, `settle` deletes from the second what the first has. Pairs with `shed` come

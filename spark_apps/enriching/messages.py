@@ -49,7 +49,9 @@ def _json(column: pa.Array) -> pa.Array:
     """Write a column's values as JSON."""
     if arrow_types.is_timestamp(column.type):
         text = compute.binary_join_element_wise('"', compute.strftime(column, "%Y-%m-%dT%H:%M:%SZ"), '"', "")
-    elif arrow_types.is_floating(column.type):  # a division by zero is NULL in SQL; JSON has no infinity
+    elif arrow_types.is_floating(
+        column.type
+    ):  # infinity and NaN become null: JSON has neither, and in SQL a division by zero is NULL
         text = compute.if_else(compute.is_finite(column), column.cast(pa.string()), None)
     elif arrow_types.is_integer(column.type) or arrow_types.is_decimal(column.type):
         text = column.cast(pa.string())
@@ -63,7 +65,7 @@ def _json(column: pa.Array) -> pa.Array:
 
 
 def _headers(incarnation: int, rows: pa.Table) -> pa.Array:
-    """Return the position of each event, by which a consumer recognises a repeat."""
+    """Return the position of each event, by which a consumer recognises a duplicate."""
     count = rows.num_rows
     values = [
         pa.repeat(str(incarnation), count),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from pyspark.accumulators import AccumulatorParam
 
-from spark_apps.watching.task_counts import TaskCounts
+from spark_apps.monitoring.task_counts import TaskCounts
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
@@ -18,9 +18,9 @@ class TaskReport:
     """What one task did, or all tasks of a batch.
 
     Attributes:
-        counts: for watching.
-        replayed_segments: the segments whose events have landed; the driver removes them when the job is done.
-        set_aside: a line for each segment that could not be read.
+        counts: what it counted, for monitoring.
+        replayed_segments: shed segments whose events have landed; the driver removes them when Spark's job is done.
+        set_aside: a line of the log for each segment that could not be read and was set aside.
     """
 
     counts: TaskCounts = field(default_factory=TaskCounts)

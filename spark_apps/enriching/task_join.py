@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from semistream.joins.semi_stream_join import SemiStreamJoin
 
-    from spark_apps.watching.task_counts import TaskCounts
+    from spark_apps.monitoring.task_counts import TaskCounts
 
 PLACE = "(place)"  # no field has such a name
 MOST_HELD_BYTES = 32 * 2**20  # of events and joined rows; then the join finishes what waits, and all rows go out
@@ -24,7 +24,7 @@ ROWS_A_LOAD = 50_000
 
 
 def joined_part(events: pa.Schema, key: Sequence[str]) -> pa.Schema:
-    """Return the columns of an event that a join gets."""
+    """Return the columns of an event that are passed into a join: its key and its place in the task."""
     return pa.schema([*(events.field(name) for name in key), pa.field(PLACE, pa.int64(), nullable=False)])
 
 

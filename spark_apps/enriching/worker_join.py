@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from semistream import Relation, SemiStreamJoin
     from spark_apps.pipeline.definition import Pipeline
 
-# By the names that a pipeline's file gives them. The default join may also end at a deadline.
+# Each join under its name in a pipeline's file. The default is the one that can shed when a batch's time is over.
 JOINS: dict[str, type[SemiStreamJoin]] = {**joins.BY_NAME, "chybridjoin": semistream.TimedCHybridJoin}
 _MEGABYTE = 1024 * 1024
 

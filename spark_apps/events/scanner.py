@@ -230,7 +230,10 @@ def _is_word(data: np.ndarray, start: int, end: int, word: int, length: int) -> 
 
 @inlined
 def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offsets: np.ndarray, likely: int) -> int:
-    """Return the field of a name, or -1; the likely one first, as most events have the fields in the schema's order."""
+    """Return the number of the field that has this name, or -1.
+
+    It tries the field at `likely` first, because most events have their fields in the order of the schema.
+    """
     fields = len(name_offsets) - 1
     field = likely
     for _ in range(fields):

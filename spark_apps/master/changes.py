@@ -49,7 +49,10 @@ class Changes(NamedTuple):
 
 
 def newest_position(connection: Connection, master: Master) -> int:
-    """Number all committed changes and return the highest position. A query that begins later sees all of them."""
+    """Give every committed change that has no position one, and return the highest position.
+
+    A query that begins after this call sees all changes up to that position.
+    """
     while True:
         position, numbered = _number(connection, master)
         if numbered < AT_ONCE:

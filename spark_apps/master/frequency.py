@@ -120,7 +120,10 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
 
 
 def _same_key_condition(cursor: Cursor, table: str, key: str) -> str:
-    """Return the SQL condition that a staged key is a row's: by collation, which uses the index, and by bytes."""
+    """Return the SQL condition that a staged key equals the key of a row.
+
+    It compares both by collation, which uses the index, and byte by byte, which is how the stream joins.
+    """
     cursor.execute(
         "SELECT character_set_name, collation_name FROM information_schema.columns "
         "WHERE table_schema = DATABASE() AND table_name = %s AND column_name = %s",

@@ -1,7 +1,7 @@
 """A failure in one line that a person can act on, and whether a retry can help.
 
 Freshet's own errors know both (foundation/errors.py), also when they come back from a worker as text. Foreign errors
-that cross the JVM are text only; a table of names says which of those last.
+that cross the JVM are text only; a table of names says which of those are permanent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import pymysql
 
 from foundation import errors
-from foundation.errors import FreshetError, LastingError
+from foundation.errors import FreshetError, PermanentError
 
 _ADVICE = {
     1044: "Correct FRESHET_DATABASE.",
@@ -20,13 +20,13 @@ _ADVICE = {
     1146: "The Dag prepare_warehouse makes tables.",
     2003: "Start it, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
 }
-_LASTING = (
-    LastingError, pymysql.DataError, pymysql.IntegrityError, pymysql.NotSupportedError, pymysql.ProgrammingError,
+_PERMANENT = (
+    PermanentError, pymysql.DataError, pymysql.IntegrityError, pymysql.NotSupportedError, pymysql.ProgrammingError,
     ArithmeticError, AssertionError, AttributeError, LookupError, NameError, NotImplementedError, RecursionError,
     TypeError, ValueError,
 )  # fmt: skip
 # The same classes, and others, as text that comes through the JVM.
-_FOREIGN_LASTING = {
+_FOREIGN_PERMANENT = {
     "ChecksumException", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
     "ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError",
     "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "NotImplementedError", "OverflowError",
@@ -42,27 +42,27 @@ _WORKER_GONE = re.compile(
 )
 
 
-def lasts(failure: Exception) -> bool:
+def is_permanent(failure: Exception) -> bool:
     """Return True if a retry cannot help: the work is invalid, no service is down."""
     raised = _raised(failure)
     if not raised:
-        return isinstance(failure, _LASTING)
+        return isinstance(failure, _PERMANENT)
     name = raised[-1][0]
     ours = getattr(errors, name, None)
-    return issubclass(ours, LastingError) if ours else name in _FOREIGN_LASTING
+    return issubclass(ours, PermanentError) if ours else name in _FOREIGN_PERMANENT
 
 
 def one_line(failure: Exception) -> str:
     """Return what a failure says, and what to do about it where that is known.
 
     Spark's text begins with what Spark was doing and contains whole stack traces. The error that was raised first of
-    all comes last.
+    all comes at the end.
     """
     if isinstance(failure, FreshetError):
         return str(failure)
     if isinstance(failure, pymysql.MySQLError):
         return _of_warehouse(*((failure.args[0], failure.args[-1]) if failure.args else (0, "")))
-    if _WORKER_GONE.search(str(failure)) and not lasts(failure):
+    if _WORKER_GONE.search(str(failure)) and not is_permanent(failure):
         return "a Python worker has ended in the midst of its work: it was killed, or the machine had no memory left."
     raised = [line for _, line in _raised(failure)]
     if raised and (said := _SERVER_SAYS.fullmatch(raised[-1])):

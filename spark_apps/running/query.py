@@ -17,13 +17,13 @@ from spark_apps.enriching.messages import SPARK_SCHEMA
 from spark_apps.enriching.report import TaskReport, collector
 from spark_apps.events.reader import EventReader
 from spark_apps.master import snapshots
+from spark_apps.monitoring.batch_counters import ShedBacklog
 from spark_apps.pipeline.tables import check_tables
 from spark_apps.pipeline.topics import incarnation_of
 from spark_apps.running.checkpoint import check_logs, has_open_batch
 from spark_apps.running.retention import check_nothing_lost
 from spark_apps.running.session import kafka_options, log_from
 from spark_apps.running.stop import LOOK_SECONDS, StopAskedError
-from spark_apps.watching.batch_counters import ShedBacklog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from foundation.settings import Settings
+    from spark_apps.monitoring.batch_counters import BatchCounters
     from spark_apps.pipeline.definition import Pipeline
     from spark_apps.running.lease import Lease
     from spark_apps.running.stop import Stop
-    from spark_apps.watching.batch_counters import BatchCounters
 
     MakeEnricher = Callable[..., Enricher]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from foundation.errors import GaveUpError
-from spark_apps.running.failures import lasts, one_line
+from spark_apps.running.failures import is_permanent, one_line
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
-MOST_TRIES = 4  # of what fails for a reason that lasts
+MOST_TRIES = 4  # of a permanent failure
 
 
 class Retry:
     """Counts failures in a row.
 
-    A failure that may pass is retried for ever, with pauses that double up to 30 s. A failure that lasts is tried
+    A transient failure is retried for ever, with pauses that double up to 30 s. A permanent failure is tried
     four times: the first one may be a batch that was planned with other master data.
     """
 
@@ -33,11 +33,11 @@ class Retry:
             progress: a batch was done since the last failure.
 
         Raises:
-            GaveUpError: it lasts, and was tried often enough.
+            GaveUpError: the failure is permanent and was tried often enough.
         """
         if progress:
             self._pause, self._tries = FIRST_PAUSE_SECONDS, 0
-        self._tries = self._tries + 1 if lasts(failure) else 0
+        self._tries = self._tries + 1 if is_permanent(failure) else 0
         if self._tries == MOST_TRIES:
             self._give_up(failure)
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE_SECONDS)

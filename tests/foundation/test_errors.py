@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from foundation import errors
-from foundation.errors import FreshetError, LastingError, PassingError
+from foundation.errors import FreshetError, PermanentError, TransientError
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
 
@@ -17,24 +17,24 @@ KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
 def test_every_error_lasts_or_may_pass(kind: type[Exception]) -> None:
     """There is no third kind, and no error is both."""
     assert issubclass(kind, FreshetError)
-    assert kind is FreshetError or issubclass(kind, LastingError) != issubclass(kind, PassingError)
+    assert kind is FreshetError or issubclass(kind, PermanentError) != issubclass(kind, TransientError)
     assert kind.__doc__
 
 
 @pytest.mark.parametrize("what", ["port 80 is taken", "port 80 is taken."])
 def test_an_error_is_one_line_with_what_to_do_next(what: str) -> None:
     """However the first sentence ends."""
-    error = LastingError(what, "Choose another one.")
+    error = PermanentError(what, "Choose another one.")
     assert str(error) == "port 80 is taken. Choose another one."
 
 
 def test_an_error_without_a_remedy_cannot_be_made() -> None:
     """Whoever raises one has to know what to do next."""
     with pytest.raises(TypeError, match="remedy"):
-        LastingError("port 80 is taken")  # type: ignore[call-arg]
+        PermanentError("port 80 is taken")  # type: ignore[call-arg]
 
 
 def test_an_error_survives_the_way_between_processes() -> None:
     """As exceptions of worker processes do."""
-    error = pickle.loads(pickle.dumps(PassingError("no broker answers", "Start it.")))  # noqa: S301  # our own
+    error = pickle.loads(pickle.dumps(TransientError("no broker answers", "Start it.")))  # noqa: S301  # our own
     assert str(error) == "no broker answers. Start it."

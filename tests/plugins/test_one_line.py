@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction
 
 from foundation.errors import FreshetError, LoadError, TopicError
-from plugins.one_line import RETRY_POLICY, LastingExit, PassingExit, one_line
+from plugins.one_line import RETRY_POLICY, PermanentExit, TransientExit, one_line
 from plugins.operators.base import FreshetOperator
 from plugins.operators.spark import SparkApplicationOperator, exit_code
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("failure", "exit_", "action"),
     [
-        (LoadError("table 'a': out of range", "Correct the column."), LastingExit, RetryAction.FAIL),
-        (TopicError("no broker answers", "Start it."), PassingExit, RetryAction.DEFAULT),
-        (pymysql.OperationalError(2003, "Can't connect"), PassingExit, RetryAction.DEFAULT),
+        (LoadError("table 'a': out of range", "Correct the column."), PermanentExit, RetryAction.FAIL),
+        (TopicError("no broker answers", "Start it."), TransientExit, RetryAction.DEFAULT),
+        (pymysql.OperationalError(2003, "Can't connect"), TransientExit, RetryAction.DEFAULT),
     ],
 )
 def test_an_error_is_one_line_and_an_exit(
     failure: Exception, exit_: type[SystemExit], action: RetryAction, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Airflow logs no traceback for SystemExit. What lasts is not retried, what may pass is, if the Dag says so."""
+    """Airflow logs no traceback for SystemExit. Only a transient error is retried, if the Dag says so."""
     with pytest.raises(SystemExit) as caught, one_line():
         raise failure
     assert type(caught.value) is exit_
@@ -57,7 +57,7 @@ def test_an_operator_fails_so_by_itself() -> None:
 
     operator = Failing(task_id="failing")
     assert operator.retry_policy is RETRY_POLICY
-    with pytest.raises(LastingExit):
+    with pytest.raises(PermanentExit):
         operator.execute({})
 
 

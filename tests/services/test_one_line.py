@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from foundation.errors import FreshetError, PassingError, SettingsError
+from foundation.errors import FreshetError, SettingsError, TransientError
 from foundation.settings import PREFIX, settings
 from services.one_line import one_line
 
@@ -25,7 +25,7 @@ def ending(error: BaseException) -> str | int | None:
     return ended.value.code
 
 
-@pytest.mark.parametrize("kind", [FreshetError, SettingsError, PassingError])
+@pytest.mark.parametrize("kind", [FreshetError, SettingsError, TransientError])
 def test_an_error_of_ours_is_its_own_line(kind: type[FreshetError]) -> None:
     """What is wrong, then what to do; a message of several lines becomes one."""
     assert ending(kind("port 1 is\n  in use", "Use another.")) == "freshet: port 1 is in use. Use another."

@@ -61,7 +61,7 @@ class Compare:
         return (self.column,)
 
     def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the greatest value that each row matches; a null matches nothing."""
+        """Return the least and the greatest stream value that each row of R matches; none if its column is null."""
         r, valid = ordered(rows.column(self.column))
         if self.operator in {"<", "<="}:
             strict = self.operator == "<"

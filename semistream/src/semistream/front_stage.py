@@ -60,19 +60,20 @@ class FrontStage:
     def probe(
         self, chunk: Chunk, room: int, needed: np.ndarray, blocks: int, confirm: Confirm | None
     ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Look stream tuples up until there is no room for more that have to wait.
+        """Look up stream tuples in the cache, until the next one would have to wait and there is no room for it.
 
         CHYBRIDJOIN 2017, algorithm 3.
 
         Args:
             chunk: the stream tuples, in order.
-            room: tuples that may still wait.
+            room: how many more tuples can wait.
             needed: heap blocks that each tuple takes while it waits; empty when it has no strings.
             blocks: heap blocks that are free.
             confirm: compares the real keys of rows and cache slots; None when 64-bit keys are exact.
 
         Returns:
-            Tuples read, rows that hit, their cache slots, rows that match nothing, rows that have to wait.
+            The number of tuples that were read, and rows of the chunk: those that hit, with their cache slots, those
+            that are known to match nothing, and those that have to wait.
         """
         read, hits, unmatched, misses = _probe(
             chunk.keys,

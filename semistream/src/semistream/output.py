@@ -18,7 +18,7 @@ class Rows(Protocol):
         """Gather rows as Arrow columns."""
 
     def identify(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows' numbers in the stream, or their positions in R."""
+        """Return the number of each row: in the stream for rows of the stream, in R for rows of R."""
 
 
 class Output(Protocol):

@@ -11,8 +11,8 @@ from semistream.relation import write_page_file
 from foundation.errors import SnapshotError
 from spark_apps.enriching.task_join import TaskJoin
 from spark_apps.enriching.worker_join import JOINS, borrowed_join, check_join
+from spark_apps.monitoring.task_counts import TaskCounts
 from spark_apps.pipeline.definition import JoinName, Pipeline, read_pipeline
-from spark_apps.watching.task_counts import TaskCounts
 from tests.spark_apps.application import PIPELINES
 
 if TYPE_CHECKING:

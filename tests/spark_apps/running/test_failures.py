@@ -6,7 +6,7 @@ import pymysql
 import pytest
 
 from foundation.errors import LoadError, TopicError
-from spark_apps.running.failures import lasts, one_line
+from spark_apps.running.failures import is_permanent, one_line
 
 SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error
 Traceback (most recent call last):
@@ -86,4 +86,4 @@ def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, li
 )
 def test_what_time_does_not_cure_is_told_from_what_may_pass(failure: Exception, expected: bool) -> None:  # noqa: FBT001
     """By what was raised first of all: a refused value and a mistake in the code stay, a service comes back."""
-    assert lasts(failure) is expected
+    assert is_permanent(failure) is expected

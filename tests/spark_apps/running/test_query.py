@@ -8,11 +8,11 @@ from unittest.mock import Mock
 import pytest
 
 from foundation.connections import login
+from spark_apps.monitoring.batch_counters import BatchCounters
 from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running import stop
 from spark_apps.running.query import Query
 from spark_apps.running.stop import Stop, StopAskedError
-from spark_apps.watching.batch_counters import BatchCounters
 
 if TYPE_CHECKING:
     from foundation.settings import Settings

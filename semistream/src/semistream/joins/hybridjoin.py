@@ -48,9 +48,9 @@ class HybridJoin(SemiStreamJoin):
             self._join_other_candidates(g, key, page)
 
     def _next_page(self) -> tuple[int, int]:
-        """Choose a waiting tuple and look up its page. Tuples whose key R does not have come out as unmatched.
+        """Choose a waiting tuple and look up its page. If R lacks its key, output it as unmatched and try the next.
 
-        CHYBRIDJOIN 2017, algorithm 1, lines 7 to 11. Each further attempt looks up twice as many keys at once.
+        CHYBRIDJOIN 2017, algorithm 1, lines 7 to 11. Each try looks up twice as many keys at once as the one before.
 
         Returns:
             The tuple's slot and its page; -1 and -1 when no tuple is left.

@@ -98,7 +98,7 @@ class MariaDbRelation(Relation):
         return [int(page) for page in self._locate(np.array([key])) if page >= 0]
 
     def _query(self, statement: str, values: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Run a statement, on a new connection when the current one is broken."""
+        """Run a statement; if the connection turns out to be broken, connect again and run it once more."""
         import pymysql
 
         try:

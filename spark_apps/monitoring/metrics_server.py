@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from foundation.errors import SettingsError
-from spark_apps.watching.metrics_page import CONTENT_TYPE
+from spark_apps.monitoring.metrics_page import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

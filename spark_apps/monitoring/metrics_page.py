@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from spark_apps.watching.batch_counters import ApplicationFacts
-from spark_apps.watching.counters import Declared, declared
+from spark_apps.monitoring.batch_counters import ApplicationFacts
+from spark_apps.monitoring.counters import Declared, declared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spark_apps.watching.batch_counters import BatchCounters
+    from spark_apps.monitoring.batch_counters import BatchCounters
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

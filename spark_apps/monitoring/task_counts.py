@@ -1,4 +1,4 @@
-"""What a task counts while it works. The counts are for watching; accounting is done on the tables alone."""
+"""What a task counts while it works. The counts are for monitoring; accounting is done on the tables alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 import pyarrow as pa
 from pyarrow import compute
 
-from spark_apps.watching.counters import counter, derived
+from spark_apps.monitoring.counters import counter, derived
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -16,9 +16,9 @@ import pymysql
 from kafka.errors import KafkaError
 
 from foundation.connections import ANSWER_SECONDS, connect, login
-from spark_apps.watching.counters import columns, counter
-from spark_apps.watching.lag import Lag
-from spark_apps.watching.task_counts import TaskCounts
+from spark_apps.monitoring.counters import columns, counter
+from spark_apps.monitoring.lag import Lag
+from spark_apps.monitoring.task_counts import TaskCounts
 
 if TYPE_CHECKING:
     from foundation.connections import Connection

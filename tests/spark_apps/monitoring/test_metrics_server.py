@@ -10,7 +10,7 @@ import pytest
 
 from foundation.settings import Settings
 from services.ports import free_ports
-from spark_apps.watching.metrics_server import PATH, USER, serve_metrics
+from spark_apps.monitoring.metrics_server import PATH, USER, serve_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,14 +21,14 @@ PHASES = ("source", "read", "join", "load", "messages")
 
 @dataclass(frozen=True)
 class Declared:
-    """What is known of a counter.
+    """The declaration of one counter.
 
     Attributes:
-        name: of the column and, behind `freshet_`, of the metric.
+        name: the column in `batch_counters`; `freshet_` and the name is the metric.
         unit: of its values.
         help: what it counts, on Prometheus' page.
-        total: the metric adds up from the application's start. Otherwise it is of the newest batch, or of now.
-        label: the counter has one value for each of these, for example for each reason.
+        total: the metric adds up since the application's start. Otherwise it shows the newest batch or the present.
+        label: Prometheus' label, if the counter has several values, for example `reason`: one value for each reason.
     """
 
     name: str

@@ -17,12 +17,12 @@ from foundation.connections import connect, login
 from foundation.settings import ROOT
 from spark_apps.enriching.shedding import Waiting
 from spark_apps.events.reader import EventReader
+from spark_apps.monitoring.batch_counters import ApplicationFacts, BatchFacts, ShedBacklog, TopicBacklog
+from spark_apps.monitoring.counters import columns, declared
+from spark_apps.monitoring.lag import Lag
+from spark_apps.monitoring.metrics_server import PATH, USER
+from spark_apps.monitoring.task_counts import Arrivals, TaskCounts, kind_of
 from spark_apps.pipeline.topics import incarnation_of
-from spark_apps.watching.batch_counters import ApplicationFacts, BatchFacts, ShedBacklog, TopicBacklog
-from spark_apps.watching.counters import columns, declared
-from spark_apps.watching.lag import Lag
-from spark_apps.watching.metrics_server import PATH, USER
-from spark_apps.watching.task_counts import Arrivals, TaskCounts, kind_of
 from tests.spark_apps.application import SECONDS, Application, application_on, sale
 from tests.spark_apps.shedding_stream import Stream
 
