@@ -9,7 +9,6 @@ from typing import Any
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
 
-from plugins.operators.stream import EnsureDagRunsOperator
 from plugins.sensors.stream import EnrichedRowsSensor
 
 
@@ -35,7 +34,7 @@ with DAG(
 ):
     (
         run("prepare_warehouse", conf={"products": "{{ params.products }}"})
-        >> EnsureDagRunsOperator(
+        >> TriggerDagRunOperator(
             task_id="deploy_generator",
             trigger_dag_id="deploy_generator",
             conf={
@@ -45,7 +44,7 @@ with DAG(
             },
         )
         >> run("refresh_master_order")
-        >> EnsureDagRunsOperator(task_id="enrich_stream", trigger_dag_id="enrich_stream")
+        >> TriggerDagRunOperator(task_id="enrich_stream", trigger_dag_id="enrich_stream")
         >> EnrichedRowsSensor(
             task_id="wait_for_enriched_rows", rows=1000, since="{{ dag_run.start_date }}", poke_interval=1, timeout=300
         )

@@ -1,6 +1,7 @@
-"""Run the generator: it sends a bursty stream of sales to Kafka, in which few products have most sales (Zipf's law).
+"""Keep the generator running: it sends a bursty stream of sales to Kafka, in which few products have most sales.
 
-The task's log ends with the number of acknowledged events.
+It runs apart from this Dag's task until its duration is over, or the Dag stop_generator stops it. A second run with
+other parameters replaces it.
 """
 
 from airflow.sdk import DAG, Param
@@ -12,7 +13,6 @@ with DAG(
     doc_md=__doc__,
     tags=["freshet"],
     schedule=None,
-    max_active_runs=1,
     params={
         "rate": Param(500, type="integer", minimum=1, description="Mean number of events per second."),
         "duration": Param(3600, type="integer", minimum=1, description="Seconds until the generator ends."),
@@ -24,6 +24,8 @@ with DAG(
     GenerateOperator(
         task_id="generate",
         pipeline="sales",
+        retries=3,
+        retry_delay=5,
         options={
             "rate": "{{ params.rate }}",
             "duration": "{{ params.duration }}",

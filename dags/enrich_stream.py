@@ -1,20 +1,11 @@
-"""Run the Spark application that enriches the stream, until the Dag stop_enrich_stream stops it.
+"""Keep the Spark application that enriches the stream running, until the Dag stop_enrich_stream stops it.
 
-Airflow restarts it after a failure.
+The application runs apart from this Dag's task and survives a restart of Airflow. It restarts after a failure.
 """
-
-from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from plugins.operators.spark import SparkApplicationOperator
+from plugins.operators.stream import EnrichStreamOperator
 
-with DAG("enrich_stream", doc_md=__doc__, tags=["freshet"], schedule=None, max_active_runs=1):
-    SparkApplicationOperator(
-        task_id="enrich",
-        program="enrich_stream",
-        pipeline="sales",
-        metered=True,
-        retries=1_000_000,  # without end: after every failure it starts again
-        retry_delay=timedelta(seconds=5),
-    )
+with DAG("enrich_stream", doc_md=__doc__, tags=["freshet"], schedule=None):
+    EnrichStreamOperator(task_id="enrich", pipeline="sales", retries=3, retry_delay=5)

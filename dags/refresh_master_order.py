@@ -32,7 +32,6 @@ with DAG(
             task_id="estimate_frequency",
             program="estimate_frequency",
             pipeline="sales",
-            short=True,
             options={
                 "minutes": "{{ params.minutes }}",
                 "half-life": "{{ params.half_life }}",

@@ -69,7 +69,9 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
     if component in ("api-server", "scheduler"):  # the scheduler signs tokens, the server checks them
         options["API_AUTH__JWT_SECRET"] = config.secret("airflow_jwt_secret")
     airflow = {f"AIRFLOW__{name}": str(value) for name, value in options.items()}
-    for_tasks = connections(config) if component == "scheduler" else {}  # the LocalExecutor runs them there
+    # The LocalExecutor runs tasks in the scheduler; triggers look at the warehouse as the loader.
+    accounts = {"scheduler": ("owner", "loader", "reader", "checker"), "triggerer": ("loader",)}.get(component, ())
+    for_tasks = connections(config, accounts) if accounts else {}
     for_programs = {
         **spark_launch.environment(driver_host=config.spark_driver_host),
         "AIRFLOW_HOME": str(home),
@@ -80,8 +82,11 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
     return {**os.environ, **airflow, **for_tasks, **for_programs}
 
 
-def connections(config: Settings) -> dict[str, str]:
-    """Return Airflow's connections; one of the same id made in Airflow's UI does not override these."""
+def connections(config: Settings, accounts: tuple[str, ...]) -> dict[str, str]:
+    """Return Airflow's connections, to the warehouse by these accounts.
+
+    A connection of the same id that is made in Airflow's UI does not override these.
+    """
     warehouse: dict[str, dict[str, object]] = {
         account: {
             "conn_type": "mysql",
@@ -91,13 +96,14 @@ def connections(config: Settings) -> dict[str, str]:
             "login": account,
             "password": config.secret(f"{account}_password"),
         }
-        for account in ("owner", "loader", "reader", "checker")
+        for account in accounts
     }
     described = {f"warehouse_{account}": connection for account, connection in warehouse.items()}
     described["spark_default"] = {"conn_type": "spark", "host": config.spark_master}
     described["kafka_default"] = {"conn_type": "kafka", "extra": {"bootstrap.servers": config.kafka_bootstrap}}
-    metrics = {"conn_type": "http", "port": config.metrics_port, "password": config.secret("metrics_password")}
-    described["metrics_default"] = metrics
+    if "owner" in accounts:  # tasks, and not triggers
+        metrics = {"conn_type": "http", "port": config.metrics_port, "password": config.secret("metrics_password")}
+        described["metrics_default"] = metrics
     return {f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name, connection in described.items()}
 
 

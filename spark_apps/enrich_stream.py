@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from os import EX_TEMPFAIL
 from typing import TYPE_CHECKING
 
 import pymysql
@@ -23,7 +24,7 @@ from spark_apps.monitoring.batch_counters import BatchCounters
 from spark_apps.monitoring.metrics_page import page
 from spark_apps.monitoring.metrics_server import serve_metrics
 from spark_apps.pipeline.definition import read_pipeline
-from spark_apps.running.failures import one_line
+from spark_apps.running.failures import is_permanent, one_line
 from spark_apps.running.lease import Lease
 from spark_apps.running.query import Query
 from spark_apps.running.retry import Retry
@@ -35,17 +36,19 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Pipeline
     from spark_apps.running.query import MakeEnricher
 
+PERMANENT = 1  # exit code: a retry cannot help
 TRANSIENT = (PySparkException, Py4JJavaError, pymysql.MySQLError, TransientError)
 
 
 def main(make_enricher: MakeEnricher = Enricher) -> None:
-    """Run until an operator asks to stop. What prevents that is one line and exit code 1."""
+    """Run until an operator asks to stop. An error is one line, and the exit code says if a retry can help."""
     parser = argparse.ArgumentParser(description="Enrich a pipeline's stream until it is asked to stop.")
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
     try:
         run(settings(), read_pipeline(parser.parse_args().pipeline), make_enricher)
     except (FreshetError, pymysql.MySQLError) as failure:
-        sys.exit(f"enrich_stream: {one_line(failure)}")
+        print(f"enrich_stream: {one_line(failure)}", file=sys.stderr, flush=True)
+        sys.exit(PERMANENT if is_permanent(failure) else EX_TEMPFAIL)
     print("enrich_stream: stopped as asked", flush=True)
 
 
@@ -61,7 +64,7 @@ def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enri
         Lease(login("loader", config), pipeline.name) as lease,
         serve_metrics(config, lambda: page(counters)),
     ):
-        stop.begin()
+        stop.look()
         session = create_session(f"enrich_stream {pipeline.name}")
         retry = Retry()
         with stop.limited(session.sparkContext.cancelAllJobs):
@@ -78,7 +81,6 @@ def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enri
                     said = one_line(failure).rstrip(".")
                     print(f"enrich_stream: {said}. It goes on in {pause:.0f} s.", flush=True)
                     stop.rest(pause)
-        stop.end()
         session.stop()
 
 

@@ -1,22 +1,18 @@
-"""Tasks that submit our Spark applications."""
+"""Tasks that submit our short Spark programs."""
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException
 
 from foundation import spark_launch
 from foundation.errors import EndedError
-from foundation.settings import PREFIX, ROOT, settings
-from plugins.hooks.broker import BrokerHook
-from plugins.hooks.warehouse import WarehouseHook, secret_variables
+from foundation.settings import settings
+from plugins.hooks.spark import DRIVER_MEMORY, application_environment, program_file
 from plugins.one_line import RETRY_POLICY, one_line
-from spark_apps.running.stop import ASKED_BY, IS_RETRY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,46 +28,32 @@ def exit_code(failure: AirflowException) -> str:
 
 
 class SparkApplicationOperator(SparkSubmitOperator):
-    """Submits one of the programs in spark_apps/ for a pipeline.
+    """Submits one of the programs in spark_apps/ for a pipeline, and waits for its end.
 
-    The warehouse's password and the addresses come from Airflow's connections and go to the application by its
+    The warehouse's password and the addresses come from Airflow's connections and go to the program by its
     environment. They are read when the task runs, so they are in no command line, template or log.
 
     Args:
         program: the file's name, without its ending.
         pipeline: the name of a file in pipelines/.
-        short: it runs for seconds only.
-        metered: it serves metrics.
         options: more of the program's own, such as {"minutes": "60"}.
         **kwargs: Airflow's own.
     """
 
-    def __init__(
-        self,
-        *,
-        program: str,
-        pipeline: str,
-        short: bool = False,
-        metered: bool = False,
-        options: Mapping[str, str] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, program: str, pipeline: str, options: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         more = [word for name, value in (options or {}).items() for word in (f"--{name}", value)]
         super().__init__(
-            application=str(ROOT / "spark_apps" / f"{program}.py"),
+            application=str(program_file(program)),
             application_args=["--pipeline", pipeline, *more],
             name=program,
-            driver_memory="1g",
-            conf={"spark.driver.extraJavaOptions": spark_launch.java_options(settings().jars, short=short)},
+            driver_memory=DRIVER_MEMORY,
+            conf={"spark.driver.extraJavaOptions": spark_launch.java_options(settings().jars, short=True)},
             **{"retry_policy": RETRY_POLICY, **kwargs},
         )
-        self._metered = metered
         self._killed = False
-        self._is_retry = False
 
     def execute(self, context: Context) -> None:
-        """Run the application to its end."""
-        self._is_retry = context["ti"].try_number > 1
+        """Run the program to its end."""
         with one_line():
             try:
                 super().execute(context)
@@ -83,35 +65,13 @@ class SparkApplicationOperator(SparkSubmitOperator):
                 raise EndedError(f"{self.name} was killed", "Its next run does what it has not finished.")
 
     def on_kill(self) -> None:
-        """End the application; Airflow may let `execute` go on after this."""
+        """End the program; Airflow may let `execute` go on after this."""
         self._killed = True
         super().on_kill()
 
     def _get_hook(self) -> SparkSubmitHook:
-        """Return Spark's hook with the application's jars and environment; SparkSubmitOperator calls this."""
+        """Return Spark's hook with the program's jars and environment; SparkSubmitOperator calls this."""
         self.jars = ",".join(spark_launch.connector_jars(settings().jars))
         hook = super()._get_hook()
-        hook._env_vars = self._environment()  # noqa: SLF001  # kept out of templates
+        hook._env_vars = application_environment()  # noqa: SLF001  # kept out of templates
         return hook
-
-    def _environment(self) -> dict[str, str]:
-        """Return the variables that the application gets: what it uses, and an empty text for every other secret."""
-        loader = WarehouseHook("loader").login()
-        host, _, port = BrokerHook().bootstrap().rpartition(":")
-        used = {
-            "KAFKA_HOST": host,
-            "KAFKA_PORT": port,
-            "MARIADB_HOST": loader.host,
-            "MARIADB_PORT": str(loader.port),
-            "DATABASE": loader.database or "",
-            "LOADER_PASSWORD": loader.password,
-        }
-        if self._metered:
-            metrics = BaseHook.get_connection("metrics_default")
-            used |= {"METRICS_PORT": str(metrics.port), "METRICS_PASSWORD": metrics.password or ""}
-        return {
-            **dict.fromkeys(secret_variables(), ""),
-            **{PREFIX + name: value for name, value in used.items()},
-            ASKED_BY: str(os.getpid()),  # if this process is killed, the application sees that and stops
-            IS_RETRY: "1" if self._is_retry else "",
-        }

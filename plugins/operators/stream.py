@@ -1,102 +1,208 @@
-"""Tasks that start the stream of events and stop the application that enriches it."""
+"""Tasks that wish a pipeline's long-running programs running or stopped, and wait until they are.
+
+A program runs apart from its task: the task starts a keeper (spark_apps/keep_program.py), and the triggerer watches
+it. So the stream outlives the task, its worker, the scheduler and a restart of Airflow.
+"""
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import subprocess
 import sys
-from contextlib import suppress
+import time
+from abc import abstractmethod
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-
-from foundation.errors import GaveUpError
-from foundation.settings import ROOT
+from foundation.errors import GaveUpError, NotInTimeError
+from foundation.settings import ROOT, settings
 from plugins.hooks.broker import BrokerHook
-from plugins.hooks.warehouse import WarehouseHook, secret_variables
+from plugins.hooks.spark import application_environment, submit_command
+from plugins.hooks.warehouse import WarehouseHook
+from plugins.one_line import one_line
 from plugins.operators.base import PipelineOperator
-from spark_apps.running import stop
-from spark_apps.running.lease import is_running
+from plugins.triggers.program import ProgramTrigger
+from spark_apps.keep_program import role
+from spark_apps.running.lease import is_held
+from spark_apps.running.wish import read_wish, wish_running, wish_stopped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
 
     from airflow.sdk import Context
 
-PR_SET_PDEATHSIG = 1
-FLUSH_SECONDS = 4  # Airflow kills a task 5 s after it asked it to end
+    from foundation.connections import Login
+    from spark_apps.running.wish import Program
+
+STOP_SECONDS = 120.0
 
 
-def _end_with_parent() -> None:
-    """Ask the kernel to send this child SIGTERM when the task's process is killed."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def asked_by(context: Context) -> str:
+    """Return who triggered the run of a task."""
+    run = context["dag_run"]
+    return getattr(run, "triggering_user_name", None) or str(run.run_type)
 
 
-class GenerateOperator(PipelineOperator):
-    """Runs the generator's Kafka producer for a pipeline's topic."""
+class RunProgramOperator(PipelineOperator):
+    """Wishes a program running, starts its keeper if it has none, and waits in the triggerer until it is stopped.
+
+    A run that was triggered before the newest stop starts nothing. A program that runs already with the same options
+    goes on, and this task ends at once and says so.
+    """
+
+    program: Program
+
+    def work(self, context: Context) -> None:
+        """Start the program, or say why not."""
+        loader, run_id = WarehouseHook("loader").login(), context["dag_run"].run_id
+        wish = read_wish(loader, self.pipeline, self.program)
+        if wish and not wish.running and wish.since > _in_utc(context["dag_run"].run_after):
+            self.log.info(
+                "%s of pipeline %r was stopped by %s at %s, after this run was triggered: nothing to start. "
+                "Trigger the Dag again to start it.",
+                self.program, self.pipeline, wish.wished_by, wish.since,
+            )  # fmt: skip
+            return
+        if wish and wish.running and is_held(loader, self.pipeline, role(self.program)) and wish.run_id != run_id:
+            if dict(wish.options) == self.options_now():
+                self.log.info(
+                    "%s of pipeline %r runs already, since %s; run %s watches it",
+                    self.program, self.pipeline, wish.since, wish.run_id,
+                )  # fmt: skip
+                return
+            self.log.info("%s runs with other options: it is stopped, and starts again with these", self.program)
+            wish_stopped(loader, self.pipeline, self.program, by=asked_by(context))
+            self._await_stop(loader)
+        by = asked_by(context)
+        wish_running(loader, self.pipeline, self.program, by=by, run_id=run_id, options=self.options_now())
+        self._start_and_watch(run_id)
+
+    def watched(self, context: Context, event: Mapping[str, str]) -> None:
+        """Do what the triggerer's event asks for."""
+        with one_line():
+            if event["state"] == "gone":
+                self.log.warning("%s has no keeper any more: it was killed. Another one starts now.", self.program)
+                self._start_and_watch(context["dag_run"].run_id)
+            if event["state"] == "replaced":
+                self.log.info("run %s has started %s with other options and watches it now", event["by"], self.program)
+            elif event["reason"]:
+                raise GaveUpError(event["reason"], f"Its log: {self.log_file()}. Trigger the Dag again after that.")
+            else:
+                self.log.info("%s has stopped", self.program)
+
+    def options_now(self) -> dict[str, str]:
+        """Return the program's own options."""
+        return {}
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """Return the program's command line."""
+
+    @abstractmethod
+    def environment(self) -> dict[str, str]:
+        """Return the variables of the keeper and of the program."""
+
+    def log_file(self) -> Path:
+        """Return the file that the program's output goes to."""
+        return settings().state / "logs" / f"{self.program}-{self.pipeline}.log"
+
+    def _start_and_watch(self, run_id: str) -> None:
+        keep = [sys.executable, "-m", "spark_apps.keep_program", "--pipeline", self.pipeline]
+        keep += ["--program", self.program, "--log", str(self.log_file()), "--", *self.command()]
+        self.log_file().parent.mkdir(parents=True, exist_ok=True)
+        with self.log_file().open("ab") as output:
+            subprocess.Popen(
+                keep,
+                cwd=ROOT,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # apart from this task: it lives on when the task's processes are ended
+            )
+        self.log.info("%s starts; its log: %s", self.program, self.log_file())
+        self.defer(trigger=ProgramTrigger(self.pipeline, self.program, run_id), method_name="watched")
+
+    def _await_stop(self, loader: Login) -> None:
+        until = time.monotonic() + STOP_SECONDS
+        while is_held(loader, self.pipeline, role(self.program)):
+            if time.monotonic() > until:
+                raise NotInTimeError(
+                    f"{self.program} of pipeline {self.pipeline!r} has not stopped within {STOP_SECONDS:.0f} s",
+                    f"Read {self.log_file()}.",
+                )
+            time.sleep(1)
+
+
+class EnrichStreamOperator(RunProgramOperator):
+    """Keeps the Spark application that enriches a pipeline's stream running."""
+
+    program: Program = "enrich_stream"
+
+    def command(self) -> list[str]:
+        """Return spark-submit's command line."""
+        return submit_command(self.program, self.pipeline)
+
+    def environment(self) -> dict[str, str]:
+        """Return this task's variables with the addresses and passwords that the application uses."""
+        return {**os.environ, **application_environment(metered=True)}
+
+
+class GenerateOperator(RunProgramOperator):
+    """Keeps the generator's Kafka producer for a pipeline's topic running until its stream ends."""
 
     template_fields: Sequence[str] = ("pipeline", "options")
+    program: Program = "generator"
 
     def __init__(self, *, options: dict[str, str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.options = options
-        self._producer: subprocess.Popen[str] | None = None
 
-    def work(self, context: Context) -> None:
-        """Produce until the stream's end and log what the producer says."""
-        with subprocess.Popen(
-            self.command(),
-            cwd=ROOT,
-            env={name: value for name, value in os.environ.items() if name not in secret_variables()},
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509  # it does one system call
-        ) as self._producer:
-            for line in self._producer.stdout or ():
-                self.log.info("%s", line.rstrip())
-        if self._producer.returncode != 0:
-            raise GaveUpError(
-                f"the generator ended with exit code {self._producer.returncode}", "Its last line, above, says why."
-            )
+    def options_now(self) -> dict[str, str]:
+        """Return the stream's parameters."""
+        return {name: str(value) for name, value in self.options.items()}
 
     def command(self) -> list[str]:
         """Return the producer's command line."""
         topic = self.definition().source.topic
         command = [sys.executable, "-m", "generator", "run", "--sink", "kafka", "--bootstrap", BrokerHook().bootstrap()]
-        options = [word for name, value in self.options.items() for word in (f"--{name}", value)]
+        options = [word for name, value in self.options_now().items() for word in (f"--{name}", value)]
         return [*command, "--topic", topic, *options]
 
-    def on_kill(self) -> None:
-        """Let the producer send what it holds, and say how much that was."""
-        if self._producer is not None:
-            self._producer.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):  # it goes on to flush for as long as Airflow lets it live
-                self._producer.wait(FLUSH_SECONDS)
+    def environment(self) -> dict[str, str]:
+        """Return this task's variables with the warehouse's address, which the keeper needs."""
+        return {**os.environ, **application_environment()}
 
 
-class RequestStopOperator(PipelineOperator):
-    """Asks a pipeline's application to stop between two batches."""
+class StopProgramOperator(PipelineOperator):
+    """Wishes a program stopped, and waits in the triggerer until nothing of it runs."""
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, program: Program, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.program: Program = program
 
     def work(self, context: Context) -> None:
-        """Request the stop in the table `pipeline_control`, where the application looks before each batch."""
+        """Write the wish, which the program looks at before each batch."""
         loader = WarehouseHook("loader").login()
-        if not is_running(loader, self.pipeline):
-            self.log.info(
-                "no application works on pipeline %r now; if Airflow starts one again soon, that one ends at once",
-                self.pipeline,
-            )
-        stop.request(loader, self.pipeline)
+        wish_stopped(loader, self.pipeline, self.program, by=asked_by(context))
+        trigger = ProgramTrigger(self.pipeline, self.program, until=time.time() + STOP_SECONDS)
+        self.defer(trigger=trigger, method_name="stopped")
+
+    def stopped(self, context: Context, event: Mapping[str, str]) -> None:
+        """Succeed when nothing of the program runs."""
+        with one_line():
+            if event["state"] == "late":
+                raise NotInTimeError(
+                    f"{self.program} of pipeline {self.pipeline!r} has not stopped within {STOP_SECONDS:.0f} s",
+                    "It stops as soon as it can: the wish stays. Look at its log, then run this Dag again.",
+                )
+            self.log.info("%s of pipeline %r has stopped, and nothing starts it again", self.program, self.pipeline)
 
 
-class EnsureDagRunsOperator(TriggerDagRunOperator):
-    """Starts a run of a long-lived Dag, unless one is under way."""
-
-    def execute(self, context: Context) -> None:
-        """Trigger the Dag, or say that it runs."""
-        if context["ti"].get_dr_count(self.trigger_dag_id, states=["queued", "running"]):
-            self.log.info("a run of %r is under way: nothing to start", self.trigger_dag_id)
-            return
-        super().execute(context)
+def _in_utc(moment: datetime) -> datetime:
+    """Return a moment as the warehouse writes it: in UTC, without a zone."""
+    return moment.astimezone(UTC).replace(tzinfo=None)

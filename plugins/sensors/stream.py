@@ -9,26 +9,12 @@ from airflow.sdk import BaseSensorOperator
 from foundation.connections import connect
 from plugins.hooks.warehouse import WarehouseHook
 from plugins.one_line import one_line
-from spark_apps.running.lease import is_running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from airflow.sdk import Context
-
-
-class StreamStoppedSensor(BaseSensorOperator):
-    """Waits until no application works on a pipeline."""
-
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-
-    def poke(self, context: Context) -> bool:
-        """Look once."""
-        with one_line():
-            return not is_running(WarehouseHook("loader").login(), self.pipeline)
 
 
 class EnrichedRowsSensor(BaseSensorOperator):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from foundation.connections import Login
 
+APPLICATION = "pipeline"  # the role of the application that enriches
 LOCK_SECONDS = 2  # time for the server to drop a dead connection, for example our previous one
 
 
@@ -29,11 +30,13 @@ class Lease:
     Args:
         loader: the account.
         pipeline: which one.
+        role: the work; one holder for each pipeline and role.
     """
 
-    def __init__(self, loader: Login, pipeline: str) -> None:
+    def __init__(self, loader: Login, pipeline: str, role: str = APPLICATION) -> None:
         self._loader = loader
         self._pipeline = pipeline
+        self._name = _lock_name(pipeline, role)
         self._holder = 0  # the server's number of our connection that held the lock last
 
     def __enter__(self) -> Self:
@@ -45,7 +48,7 @@ class Lease:
     ) -> None:
         with suppress(pymysql.Error):  # the server releases the lock by itself, if only later
             with self._connection.cursor() as cursor:
-                cursor.execute("DO RELEASE_LOCK(%s)", (_lock_name(self._pipeline),))
+                cursor.execute("DO RELEASE_LOCK(%s)", (self._name,))
             self._context.__exit__(kind, error, traceback)
 
     def keep(self) -> None:
@@ -60,7 +63,7 @@ class Lease:
         self._context = connect(self._loader, answer_seconds=ANSWER_SECONDS)
         self._connection = self._context.__enter__()
         with self._connection.cursor() as cursor:
-            name = _lock_name(self._pipeline)
+            name = self._name
             holder, ours = None, 0
             while holder is None:  # another one's lock may end between the two questions
                 cursor.execute("SELECT GET_LOCK(%s, %s), IS_USED_LOCK(%s), CONNECTION_ID()", (name, LOCK_SECONDS, name))
@@ -76,13 +79,13 @@ class Lease:
             )
 
 
-def is_running(loader: Login, pipeline: str) -> bool:
-    """Return whether an application works on the pipeline now."""
+def is_held(loader: Login, pipeline: str, role: str = APPLICATION) -> bool:
+    """Return whether somebody holds the lease now."""
     with connect(loader) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT IS_USED_LOCK(%s)", (_lock_name(pipeline),))
+        cursor.execute("SELECT IS_USED_LOCK(%s)", (_lock_name(pipeline, role),))
         ((holder,),) = cursor.fetchall()
     return holder is not None
 
 
-def _lock_name(pipeline: str) -> str:
-    return f"freshet.pipeline.{pipeline}"
+def _lock_name(pipeline: str, role: str) -> str:
+    return f"freshet.{role}.{pipeline}"

@@ -1,8 +1,8 @@
-"""The stop of an application: the one place that knows whether it is asked to end.
+"""The stop of a program: the one place that knows whether it is asked to end.
 
-Three may ask: an operator, by a flag in the table `pipeline_control`; the system, by SIGTERM; and the Airflow task
-that started the application, by dying without ending it. A stop is looked for between two batches. Correctness never
-depends on it: an application that is killed instead loses nothing.
+Three can ask: an operator, by the wish (spark_apps/running/wish.py); the system, by SIGTERM; and the keeper that
+started the program, by dying without ending it. A stop is looked for between two batches. Correctness never depends
+on it: an application that is killed instead loses nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import psutil
 import pymysql
 
-from foundation.connections import ANSWER_SECONDS, connect
+from spark_apps.running.wish import read_wish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from foundation.connections import Login
+    from spark_apps.running.wish import Program
 
-ASKED_BY = "FRESHET_ASKED_BY"  # the process that started this application; without it, nobody waits for its end
-IS_RETRY = "FRESHET_IS_RETRY"  # not empty: this start follows one that failed
+KEPT_BY = "FRESHET_KEPT_BY"  # the process id of the keeper; without it, nobody waits for this program's end
 LOOK_SECONDS = 1
 LONGEST_STOP_SECONDS = 20.0
 
@@ -35,16 +35,18 @@ class StopAskedError(Exception):
 
 
 class Stop:
-    """Whether an application is to end. Once asked, it stays asked.
+    """Whether a program is to end. Once asked, it stays asked.
 
     Args:
-        loader: the account that reads the flag.
-        pipeline: the application's.
+        loader: the account that reads the wish.
+        pipeline: the program's.
+        program: which one.
     """
 
-    def __init__(self, loader: Login, pipeline: str) -> None:
+    def __init__(self, loader: Login, pipeline: str, program: Program = "enrich_stream") -> None:
         self._loader = loader
         self._pipeline = pipeline
+        self._program = program
         self._asked = threading.Event()
 
     @property
@@ -56,20 +58,9 @@ class Stop:
         """Take SIGTERM for a request."""
         signal.signal(signal.SIGTERM, lambda _number, _frame: self._asked.set())
 
-    def begin(self) -> None:
-        """Drop the request that an earlier application left, and look.
-
-        A retry keeps it: the request came while Airflow waited to start the application again.
-        """
-        with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
-            cursor.execute("INSERT IGNORE INTO pipeline_control (pipeline) VALUES (%s)", (self._pipeline,))
-        if not os.environ.get(IS_RETRY):
-            self._drop_request()
-        self.look()
-
     def look(self) -> bool:
         """Look for a request, and return whether there is one."""
-        if not self.is_asked and (is_orphan() or is_requested(self._loader, self._pipeline)):
+        if not self.is_asked and (is_orphan() or is_wished(self._loader, self._pipeline, self._program)):
             self._asked.set()
         return self.is_asked
 
@@ -100,39 +91,16 @@ class Stop:
         finally:
             ended.set()
 
-    def end(self) -> None:
-        """Drop the request: it is met. An orphan keeps it, because Airflow starts the application again."""
-        if not is_orphan():
-            with suppress(pymysql.Error):
-                self._drop_request()
 
-    def _drop_request(self) -> None:
-        _set_request(self._loader, self._pipeline, asked=False)
-
-
-def request(loader: Login, pipeline: str) -> None:
-    """Ask a pipeline's application to stop before its next batch; a batch that takes too long is broken off."""
-    _set_request(loader, pipeline, asked=True)
-
-
-def is_requested(loader: Login, pipeline: str) -> bool:
-    """Return whether an operator asks for a stop. A warehouse that does not answer asks for nothing."""
-    with (
-        suppress(pymysql.OperationalError, pymysql.InterfaceError),
-        connect(loader, answer_seconds=ANSWER_SECONDS) as connection,
-        connection.cursor() as cursor,
-    ):
-        cursor.execute("SELECT stop_requested FROM pipeline_control WHERE pipeline = %s", (pipeline,))
-        return any(requested for (requested,) in cursor.fetchall())
+def is_wished(loader: Login, pipeline: str, program: Program) -> bool:
+    """Return whether a stop is wished. A warehouse that does not answer, or knows of no wish, wishes nothing."""
+    with suppress(pymysql.OperationalError, pymysql.InterfaceError):
+        wish = read_wish(loader, pipeline, program)
+        return wish is not None and not wish.running
     return False
 
 
 def is_orphan() -> bool:
-    """Return whether the process that started this application, an Airflow task, has died without ending it."""
-    asked_by = os.environ.get(ASKED_BY)
-    return asked_by is not None and not psutil.pid_exists(int(asked_by))
-
-
-def _set_request(loader: Login, pipeline: str, *, asked: bool) -> None:
-    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
-        cursor.execute("UPDATE pipeline_control SET stop_requested = %s WHERE pipeline = %s", (asked, pipeline))
+    """Return whether the keeper that started this program has died without ending it."""
+    kept_by = os.environ.get(KEPT_BY)
+    return kept_by is not None and not psutil.pid_exists(int(kept_by))

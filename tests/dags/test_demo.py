@@ -12,7 +12,7 @@ import pytest
 from foundation.connections import connect, login
 from services.demo import missing_dag, run_dag
 from services.waiting import wait_until
-from spark_apps.running.lease import is_running
+from spark_apps.running.lease import is_held
 from tests.topics import read_topic
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ def test_a_refresh_whose_check_fails_says_why_and_keeps_the_published_version(
 def test_the_application_stops_when_it_is_asked_to(shown: Settings, airflow: AirflowApi) -> None:
     """The Dag stop_enrich_stream ends the run of enrich_stream with success, within one batch."""
     (stream,) = airflow.runs("enrich_stream", "running")
-    assert is_running(login("loader", shown), "sales")
+    assert is_held(login("loader", shown), "sales")
     stopped = finished(airflow, "stop_enrich_stream", airflow.trigger("stop_enrich_stream"))
     assert stopped.state == "success"
-    assert not is_running(login("loader", shown), "sales")
+    assert not is_held(login("loader", shown), "sales")
     ended = finished(airflow, "enrich_stream", stream)
     assert ended.state == "success"
     assert "stopped as asked" in airflow.log(ended, "enrich")

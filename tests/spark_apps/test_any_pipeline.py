@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from foundation.connections import connect, login
-from spark_apps.running import stop
+from spark_apps.running.wish import wish_running, wish_stopped
 from tests.spark_apps.application import SECONDS, Application, application_on, newest
 from tests.topics import read_messages
 
@@ -212,15 +212,15 @@ def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(applic
         application.wait(lambda: None if application.landed() > before + 4000 else "not busy yet", "a busy stream")
         commits = application.checkpoint / "commits"
         application.wait(lambda: None if any(commits.glob("[0-9]*")) else "not yet", "a batch to be done")
-        stop.request(login("loader", application.running), "readings")
+        wish_stopped(login("loader", application.running), "readings", "enrich_stream", by="test")
         done = float(newest(commits).name)
         assert application.wait_for_end() == 0
     finally:
         enough.set()
         sender.join(SECONDS)
+    wish_running(login("loader", application.running), "readings", "enrich_stream", by="test")
     assert "stopped as asked" in application.printed()
     assert "broken off" not in application.printed()
-    assert not stop.is_requested(login("loader", application.running), "readings")  # it is met
     assert "StopAskedError" not in application.printed()  # nor a stack trace of it: it is no failure
     assert float(newest(commits).name) <= done + 1
     assert application.landed() < len(application.topic())

@@ -14,7 +14,7 @@ from foundation.connections import connect, login
 from foundation.errors import AlreadyRunningError
 from foundation.settings import ROOT
 from services.waiting import wait_until
-from spark_apps.running.lease import Lease, is_running
+from spark_apps.running.lease import Lease, is_held
 from tests.frozen import frozen
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def test_a_second_application_is_refused_with_the_reason(loader: Login) -> None:
     with Lease(loader, "one"), pytest.raises(AlreadyRunningError, match="'one': another application works on it"):
         Lease(loader, "one").__enter__()
     with Lease(loader, "one"), Lease(loader, "other"):
-        assert is_running(loader, "one")
-        assert is_running(loader, "other")
-    assert not is_running(loader, "one")
+        assert is_held(loader, "one")
+        assert is_held(loader, "other")
+    assert not is_held(loader, "one")
 
 
 def test_a_killed_application_is_known_to_be_gone(loader: Login) -> None:
@@ -56,9 +56,9 @@ def test_a_killed_application_is_known_to_be_gone(loader: Login) -> None:
     with holder:
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
-        assert is_running(loader, "killed")
+        assert is_held(loader, "killed")
         holder.kill()
-    wait_until(lambda: "held" if is_running(loader, "killed") else None, what="the lock to be let go", seconds=30)
+    wait_until(lambda: "held" if is_held(loader, "killed") else None, what="the lock to be let go", seconds=30)
 
 
 def test_a_warehouse_that_hangs_holds_nobody_up(loader: Login, migrated: Settings) -> None:
@@ -69,7 +69,7 @@ def test_a_warehouse_that_hangs_holds_nobody_up(loader: Login, migrated: Setting
             lease.keep()
             assert time.monotonic() - began < FROZEN_SECONDS / 2
         wait_until(lambda: kept(lease, loader, "patient"), what="the lease", seconds=FROZEN_SECONDS)
-    assert not is_running(loader, "patient")
+    assert not is_held(loader, "patient")
     with frozen(migrated, "mariadb", FROZEN_SECONDS):
         began = time.monotonic()
         with pytest.raises(pymysql.OperationalError):
@@ -88,7 +88,7 @@ def test_a_connection_that_the_server_still_has_makes_nobody_its_own_rival(loade
             with pytest.raises(AlreadyRunningError):
                 Lease(loader, "busy").__enter__()
         wait_until(lambda: kept(lease, loader, "busy"), what="the lease", seconds=FROZEN_SECONDS)
-    assert not is_running(loader, "busy")
+    assert not is_held(loader, "busy")
 
 
 def test_the_lease_is_taken_again_after_the_connection_was_lost(loader: Login, migrated: Settings) -> None:
@@ -98,12 +98,12 @@ def test_the_lease_is_taken_again_after_the_connection_was_lost(loader: Login, m
             cursor.execute("SELECT IS_USED_LOCK('freshet.pipeline.lost')")
             ((thread,),) = cursor.fetchall()
             cursor.execute("KILL %s", (thread,))
-        assert not is_running(loader, "lost")
+        assert not is_held(loader, "lost")
         lease.keep()
-        assert is_running(loader, "lost")
+        assert is_held(loader, "lost")
 
 
 def kept(lease: Lease, loader: Login, pipeline: str) -> str | None:
     """Let the lease be kept, and return None when the server says that it is."""
     lease.keep()
-    return None if is_running(loader, pipeline) else "nobody holds it"
+    return None if is_held(loader, pipeline) else "nobody holds it"

@@ -10,9 +10,9 @@ import pytest
 from foundation.connections import login
 from spark_apps.monitoring.batch_counters import BatchCounters
 from spark_apps.pipeline.definition import read_pipeline
-from spark_apps.running import stop
 from spark_apps.running.query import Query
 from spark_apps.running.stop import Stop, StopAskedError
+from spark_apps.running.wish import wish_stopped
 
 if TYPE_CHECKING:
     from foundation.settings import Settings
@@ -25,9 +25,8 @@ def test_no_batch_begins_after_a_request_to_stop(catalogue: Settings, topics: Se
     assert topics
     pipeline, loader = read_pipeline("sales"), login("loader", catalogue)
     asked = Stop(loader, pipeline.name)
-    asked.begin()
     query = Query(catalogue, pipeline, asked, BatchCounters(catalogue, pipeline))
-    stop.request(loader, pipeline.name)
+    wish_stopped(loader, pipeline.name, "enrich_stream", by="test")
     with pytest.raises(StopAskedError):
         query.write(Mock(), 0, replays=False)
     assert asked.is_asked

@@ -1,0 +1,77 @@
+"""Waiting for what becomes of a pipeline's long-running program, without a worker's slot."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from plugins.hooks.warehouse import WarehouseHook
+from spark_apps.keep_program import role
+from spark_apps.running.lease import is_held
+from spark_apps.running.wish import read_wish
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from spark_apps.running.wish import Program
+
+LOOK_SECONDS = 2.0
+GONE_SECONDS = 15.0  # a keeper that has just been started does not hold its lease yet
+
+
+class ProgramTrigger(BaseTrigger):
+    """Fires when a program has stopped as wished, is watched by another run, or is wanted and has no keeper.
+
+    Args:
+        pipeline: the program's.
+        program: which one.
+        run_id: the run that watches it; empty for a task that waits for a stop.
+        until: the Unix time when a wait for a stop ends in vain; None to wait for ever.
+    """
+
+    def __init__(self, pipeline: str, program: Program, run_id: str = "", until: float | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.pipeline = pipeline
+        self.program: Program = program
+        self.run_id = run_id
+        self.until = until
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and its arguments."""
+        arguments = {"pipeline": self.pipeline, "program": self.program, "run_id": self.run_id, "until": self.until}
+        return f"{type(self).__module__}.{type(self).__qualname__}", arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look every few seconds; the look itself waits in a thread."""
+        loader = await asyncio.to_thread(WarehouseHook("loader").login)
+        seen = time.monotonic()
+        while True:
+            with suppress(pymysql.Error):  # a warehouse that is away says nothing
+                wish = await asyncio.to_thread(read_wish, loader, self.pipeline, self.program)
+                kept = await asyncio.to_thread(is_held, loader, self.pipeline, role(self.program))
+                works = self.program == "enrich_stream" and await asyncio.to_thread(is_held, loader, self.pipeline)
+                if kept:
+                    seen = time.monotonic()
+                if wish is None or not wish.running:
+                    if not kept and not works:
+                        yield _event({"state": "stopped", "reason": wish.reason if wish else ""})
+                        return
+                elif self.run_id and wish.run_id != self.run_id:
+                    yield _event({"state": "replaced", "by": wish.run_id})
+                    return
+                elif self.run_id and not kept and time.monotonic() - seen > GONE_SECONDS:
+                    yield _event({"state": "gone"})
+                    return
+            if self.until is not None and time.time() > self.until:
+                yield _event({"state": "late"})
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def _event(said: dict[str, str]) -> TriggerEvent:
+    return TriggerEvent(said)  # type: ignore[no-untyped-call]

@@ -1,0 +1,40 @@
+"""The starts of long-running programs: when each began, when and how it ended, and its last line."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from foundation.connections import ANSWER_SECONDS, connect
+
+if TYPE_CHECKING:
+    from foundation.connections import Login
+    from spark_apps.running.wish import Program
+
+KEPT_DAYS = 30
+
+
+def record_start(loader: Login, pipeline: str, program: Program, pid: int) -> int:
+    """Write a start, and return its number."""
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO program_start (pipeline, program, host, pid) VALUES (%s, %s, %s, %s)",
+            (pipeline, program, socket.gethostname(), pid),
+        )
+        number = cursor.lastrowid
+        cursor.execute(
+            "DELETE FROM program_start WHERE pipeline = %s AND program = %s "
+            "AND started_at < UTC_TIMESTAMP() - INTERVAL %s DAY",
+            (pipeline, program, KEPT_DAYS),
+        )
+    return int(number)
+
+
+def record_end(loader: Login, start: int, exit_code: int, last_line: str) -> None:
+    """Write how a start ended."""
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE program_start SET ended_at = UTC_TIMESTAMP(3), exit_code = %s, last_line = LEFT(%s, 1000) "
+            "WHERE id = %s",
+            (exit_code, last_line, start),
+        )

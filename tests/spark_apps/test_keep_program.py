@@ -1,0 +1,146 @@
+"""A keeper runs a program for as long as that is wished, and no longer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from foundation.connections import connect, login
+from foundation.settings import ROOT
+from services.waiting import wait_until
+from spark_apps.keep_program import role
+from spark_apps.running.lease import is_held
+from spark_apps.running.wish import read_wish, wish_running, wish_stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from foundation.connections import Login
+    from foundation.settings import Settings
+
+pytestmark = pytest.mark.integration
+SECONDS = 60.0
+FOR_EVER = "import time; print('generator: works', flush=True); time.sleep(600)"
+
+
+class Kept:
+    """A keeper of the generator of one pipeline, with a program in its place."""
+
+    def __init__(self, loader: Login, pipeline: str, folder: Path) -> None:
+        self.loader = loader
+        self.pipeline = pipeline
+        self.log = folder / "log"
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, program: str) -> subprocess.Popen[bytes]:
+        """Start a keeper for a Python program."""
+        keeper = [sys.executable, "-m", "spark_apps.keep_program", "--pipeline", self.pipeline]
+        keeper += ["--program", "generator", "--log", str(self.log), "--", sys.executable, "-c", program]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "FRESHET_LOADER_PASSWORD": self.loader.password}
+        self.processes.append(subprocess.Popen(keeper, env=environment))
+        return self.processes[-1]
+
+    def children(self) -> list[psutil.Process]:
+        """The programs that run now."""
+        return [
+            child for each in self.processes if each.poll() is None for child in psutil.Process(each.pid).children()
+        ]
+
+    def starts(self) -> list[tuple[object, ...]]:
+        """Exit code and last line of each start, the first one first."""
+        with connect(self.loader) as connection, connection.cursor() as cursor:
+            query = "SELECT exit_code, last_line FROM program_start WHERE pipeline = %s ORDER BY id"
+            cursor.execute(query, (self.pipeline,))
+            return list(cursor.fetchall())
+
+    def wait(self, met: object, what: str) -> None:
+        """Wait for a condition."""
+        wait_until(met, what=what, seconds=SECONDS)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def kept(migrated: Settings, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Kept]:
+    """A pipeline whose generator is wanted; its keepers are ended afterwards."""
+    made = Kept(login("loader", migrated), f"kept_{abs(hash(request.node.name)) % 10**9}", tmp_path)
+    wish_running(made.loader, made.pipeline, "generator", by="test")
+    yield made
+    for process in made.processes:
+        process.terminate()
+        process.wait(SECONDS)
+
+
+def test_a_program_runs_until_a_stop_is_wished(kept: Kept) -> None:
+    """It has no secret, its keeper holds a lease, its start is a row; then both end."""
+    keeper = kept.start(FOR_EVER)
+    kept.wait(lambda: None if kept.children() else "none", "the program")
+    (program,) = kept.children()
+    assert kept.loader.password not in program.environ().values()
+    assert is_held(kept.loader, kept.pipeline, role("generator"))
+    assert kept.starts() == [(None, None)]
+    wish_stopped(kept.loader, kept.pipeline, "generator", by="operator")
+    assert keeper.wait(SECONDS) == 0
+    assert not program.is_running()
+    assert not is_held(kept.loader, kept.pipeline, role("generator"))
+    assert kept.starts() == [(-15, "generator: works")]
+
+
+def test_a_second_keeper_ends_at_once(kept: Kept) -> None:
+    """The first one and its program go on."""
+    first = kept.start(FOR_EVER)
+    kept.wait(lambda: None if kept.children() else "none", "the program")
+    (program,) = kept.children()
+    assert kept.start(FOR_EVER).wait(SECONDS) == 0
+    assert kept.children() == [program]
+    assert first.poll() is None
+
+
+def test_a_program_that_ends_by_itself_stays_ended(kept: Kept) -> None:
+    """The wish says so, and gives no failure as a reason."""
+    assert kept.start("print('generator: acknowledged 5')").wait(SECONDS) == 0
+    wish = read_wish(kept.loader, kept.pipeline, "generator")
+    assert wish
+    assert (wish.running, wish.wished_by, wish.reason) == (False, "generator", "")
+    assert kept.starts() == [(0, "generator: acknowledged 5")]
+
+
+@pytest.mark.parametrize("code", [1, 2])
+def test_a_permanent_error_is_not_retried(kept: Kept, code: int) -> None:
+    """The wish has its line."""
+    program = f"import sys; print('generator: exponent must be 0 to 10'); print('noise'); sys.exit({code})"
+    assert kept.start(program).wait(SECONDS) == 0
+    wish = read_wish(kept.loader, kept.pipeline, "generator")
+    assert wish
+    assert (wish.running, wish.reason) == (False, "generator: exponent must be 0 to 10")
+    assert kept.starts() == [(code, "generator: exponent must be 0 to 10")]
+
+
+def test_what_was_killed_is_wanted_still_and_not_restarted_within_a_minute(kept: Kept) -> None:
+    """The keeper waits, and ends at once when a stop is wished meanwhile."""
+    keeper = kept.start(FOR_EVER)
+    kept.wait(lambda: None if kept.children() else "none", "the program")
+    kept.children()[0].kill()
+    kept.wait(lambda: None if kept.starts()[0][0] == -9 else "not yet", "the end to be recorded")
+    wish = read_wish(kept.loader, kept.pipeline, "generator")
+    assert wish
+    assert wish.running
+    assert kept.children() == []
+    wish_stopped(kept.loader, kept.pipeline, "generator", by="operator")
+    assert keeper.wait(SECONDS) == 0
+    assert len(kept.starts()) == 1
+
+
+def test_a_keeper_that_is_asked_to_end_leaves_the_wish(kept: Kept) -> None:
+    """As when all services are stopped: the program runs again after the next start."""
+    keeper = kept.start(FOR_EVER)
+    kept.wait(lambda: None if kept.children() else "none", "the program")
+    keeper.terminate()
+    assert keeper.wait(SECONDS) == 0
+    wish = read_wish(kept.loader, kept.pipeline, "generator")
+    assert wish
+    assert wish.running
