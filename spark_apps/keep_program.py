@@ -79,7 +79,7 @@ class Keeper:
                 if self._ending.is_set() or not self._is_wanted():
                     return
                 if code == 0 or code in PERMANENT:
-                    reason = "" if code == 0 else self._last_line()
+                    reason = "" if code == 0 else last_line(self._log, self._program)
                     wish_stopped(self._loader, self._pipeline, self._program, by=self._program, reason=reason)
                     return
                 lasted = time.monotonic() - began
@@ -104,7 +104,7 @@ class Keeper:
             lease.keep()
         if start is not None:
             with suppress(pymysql.Error):
-                record_end(self._loader, start, child.returncode, self._last_line())
+                record_end(self._loader, start, child.returncode, last_line(self._log, self._program))
         return child.returncode
 
     def _environment(self) -> dict[str, str]:
@@ -137,13 +137,14 @@ class Keeper:
             self._ending.wait(LOOK_SECONDS)
             lease.keep()
 
-    def _last_line(self) -> str:
-        """Return the last line that the program itself has written, not Spark."""
-        with suppress(OSError):
-            lines = [line for line in self._log.read_text(errors="replace")[-20_000:].splitlines() if line.strip()]
-            ours = [line for line in lines if line.startswith((f"{self._program}: ", "generator: "))]
-            return (ours or lines or [""])[-1]
-        return ""
+
+def last_line(log: Path, program: Program) -> str:
+    """Return the last line that the program itself has written, not Spark."""
+    with suppress(OSError):
+        lines = [line for line in log.read_text(errors="replace")[-20_000:].splitlines() if line.strip()]
+        ours = [line for line in lines if line.startswith((f"{program}: ", "acknowledged "))]
+        return (ours or lines or [""])[-1]
+    return ""
 
 
 def main() -> None:

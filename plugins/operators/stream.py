@@ -22,12 +22,12 @@ from plugins.hooks.warehouse import WarehouseHook
 from plugins.one_line import one_line
 from plugins.operators.base import PipelineOperator
 from plugins.triggers.program import ProgramTrigger
-from spark_apps.keep_program import role
+from spark_apps.keep_program import last_line, role
 from spark_apps.running.lease import is_held
 from spark_apps.running.wish import read_wish, wish_running, wish_stopped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from spark_apps.running.wish import Program
 
 STOP_SECONDS = 120.0
+SOON_SECONDS = 10.0  # what happens within them is awaited in the task itself
 
 
 def asked_by(context: Context) -> str:
@@ -85,12 +86,10 @@ class RunProgramOperator(PipelineOperator):
             if event["state"] == "gone":
                 self.log.warning("%s has no keeper any more: it was killed. Another one starts now.", self.program)
                 self._start_and_watch(context["dag_run"].run_id)
-            if event["state"] == "replaced":
+            elif event["state"] == "replaced":
                 self.log.info("run %s has started %s with other options and watches it now", event["by"], self.program)
-            elif event["reason"]:
-                raise GaveUpError(event["reason"], f"Its log: {self.log_file()}. Trigger the Dag again after that.")
             else:
-                self.log.info("%s has stopped", self.program)
+                self._report_stop(event["reason"])
 
     def options_now(self) -> dict[str, str]:
         """Return the program's own options."""
@@ -123,11 +122,22 @@ class RunProgramOperator(PipelineOperator):
                 start_new_session=True,  # apart from this task: it lives on when the task's processes are ended
             )
         self.log.info("%s starts; its log: %s", self.program, self.log_file())
+        loader = WarehouseHook("loader").login()
+        if soon(lambda: not _is_wanted(loader, self.pipeline, self.program)):
+            wish = read_wish(loader, self.pipeline, self.program)
+            self._report_stop(wish.reason if wish else "")
+            return
         self.defer(trigger=ProgramTrigger(self.pipeline, self.program, run_id), method_name="watched")
+
+    def _report_stop(self, reason: str) -> None:
+        if reason:
+            raise GaveUpError(reason, f"Its log: {self.log_file()}. Correct that, then trigger the Dag again.")
+        said = last_line(self.log_file(), self.program)
+        self.log.info("%s has stopped. Its last line: %s", self.program, said)
 
     def _await_stop(self, loader: Login) -> None:
         until = time.monotonic() + STOP_SECONDS
-        while is_held(loader, self.pipeline, role(self.program)):
+        while _works(loader, self.pipeline, self.program):
             if time.monotonic() > until:
                 raise NotInTimeError(
                     f"{self.program} of pipeline {self.pipeline!r} has not stopped within {STOP_SECONDS:.0f} s",
@@ -189,6 +199,9 @@ class StopProgramOperator(PipelineOperator):
         """Write the wish, which the program looks at before each batch."""
         loader = WarehouseHook("loader").login()
         wish_stopped(loader, self.pipeline, self.program, by=asked_by(context))
+        if soon(lambda: not _works(loader, self.pipeline, self.program)):
+            self._report()
+            return
         trigger = ProgramTrigger(self.pipeline, self.program, until=time.time() + STOP_SECONDS)
         self.defer(trigger=trigger, method_name="stopped")
 
@@ -200,7 +213,30 @@ class StopProgramOperator(PipelineOperator):
                     f"{self.program} of pipeline {self.pipeline!r} has not stopped within {STOP_SECONDS:.0f} s",
                     "It stops as soon as it can: the wish stays. Look at its log, then run this Dag again.",
                 )
-            self.log.info("%s of pipeline %r has stopped, and nothing starts it again", self.program, self.pipeline)
+            self._report()
+
+    def _report(self) -> None:
+        self.log.info("%s of pipeline %r has stopped, and nothing starts it again", self.program, self.pipeline)
+
+
+def soon(met: Callable[[], bool]) -> bool:
+    """Wait a few seconds for a condition, and return whether it came true."""
+    until = time.monotonic() + SOON_SECONDS
+    while not met():
+        if time.monotonic() > until:
+            return False
+        time.sleep(SOON_SECONDS / 20)
+    return True
+
+
+def _is_wanted(loader: Login, pipeline: str, program: Program) -> bool:
+    wish = read_wish(loader, pipeline, program)
+    return wish is not None and wish.running
+
+
+def _works(loader: Login, pipeline: str, program: Program) -> bool:
+    """Return whether a program or its keeper runs."""
+    return is_held(loader, pipeline, role(program)) or (program == "enrich_stream" and is_held(loader, pipeline))
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from spark_apps.running.wish import Program
 
 LOOK_SECONDS = 2.0
+# An event before the scheduler has seen that the task is deferred makes it mark the task as failed.
+FIRST_LOOK_SECONDS = 10.0
 GONE_SECONDS = 15.0  # a keeper that has just been started does not hold its lease yet
 
 
@@ -49,6 +51,7 @@ class ProgramTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look every few seconds; the look itself waits in a thread."""
         loader = await asyncio.to_thread(WarehouseHook("loader").login)
+        await asyncio.sleep(FIRST_LOOK_SECONDS)
         seen = time.monotonic()
         while True:
             with suppress(pymysql.Error):  # a warehouse that is away says nothing

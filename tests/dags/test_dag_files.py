@@ -25,6 +25,7 @@ def test_every_dag_of_the_system_is_there() -> None:
         "prepare_warehouse",
         "refresh_master_order",
         "stop_enrich_stream",
+        "stop_generator",
     }
 
 

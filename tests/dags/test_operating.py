@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from foundation.connections import login
 from foundation.settings import SECRET_NAMES
-from services import stack
+from services import health, stack
 from services.demo import missing_dag, run_dag
 from services.waiting import wait_until
+from spark_apps.keep_program import role
 from spark_apps.master.snapshots import current
-from spark_apps.running import stop
-from spark_apps.running.lease import is_running
-from spark_apps.running.stop import ASKED_BY
+from spark_apps.running.lease import is_held
+from spark_apps.running.wish import read_wish, wish_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import psutil
 
     from foundation.settings import Settings
     from services.airflow_api import AirflowApi, Run
@@ -56,96 +54,152 @@ def secrets_in(process: psutil.Process, running: Settings) -> set[str]:
 
 @pytest.fixture(scope="module")
 def prepared(running: Settings, airflow: AirflowApi) -> Settings:
-    """The stack with topics, tables and a published master order; no application runs."""
+    """The stack with topics, tables and a published master order, and nothing at work."""
     wait(lambda: missing_dag(airflow), "the Dags")
     if current(running.folders.snapshots("sales")) is None:
         assert run_to_its_end(airflow, "prepare_warehouse", {"products": 2000}).state == "success"
         assert run_to_its_end(airflow, "refresh_master_order").state == "success"
-    for run_id in airflow.runs("enrich_stream", "running"):
-        airflow.fail_run("enrich_stream", run_id)
-    wait(lambda: "it runs" if is_running(login("loader", running), "sales") else None, "the application to end")
+    for dag in ("stop_enrich_stream", "stop_generator"):
+        assert run_to_its_end(airflow, dag).state == "success"
     return running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def stream(prepared: Settings, airflow: AirflowApi) -> Iterator[str]:
-    """An active run of the Dag enrich_stream."""
+    """A run of the Dag enrich_stream that watches the application; stopped afterwards."""
     run_id = airflow.trigger("enrich_stream")
-    wait(lambda: None if is_running(login("loader", prepared), "sales") else "not yet", "the application to start")
+    wait(lambda: None if is_held(login("loader", prepared), "sales") else "not yet", "the application to start")
     yield run_id
-    for each in airflow.runs("enrich_stream", "running"):
-        airflow.fail_run("enrich_stream", each)
+    assert run_to_its_end(airflow, "stop_enrich_stream").state == "success"
+
+
+def drivers(running: Settings) -> list[psutil.Process]:
+    """Spark's drivers that run now."""
+    return [each for each in processes(running, "enrich_stream.py") if each.name() == "java"]
+
+
+def test_a_stop_stays_a_stop(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
+    """For the run that watches it, for a second run, and for one that was triggered before the stop."""
+    second = run_to_its_end(airflow, "enrich_stream")
+    assert second.state == "success"
+    assert "runs already, since" in airflow.log(second, "enrich")
+    assert stream in airflow.log(second, "enrich")
+    assert len(drivers(prepared)) == 1
+    assert run_to_its_end(airflow, "stop_enrich_stream").state == "success"
+    assert processes(prepared, "enrich_stream.py") == []
+    wait(lambda: airflow.run("enrich_stream", stream).unfinished(), "the watching run to end")
+    assert airflow.run("enrich_stream", stream).state == "success"
+    wish = read_wish(login("loader", prepared), "sales", "enrich_stream")
+    assert wish
+    assert not wish.running
+
+
+def test_a_run_from_before_the_stop_starts_nothing(prepared: Settings, airflow: AirflowApi) -> None:
+    """It was queued meanwhile; here the scheduler is away when both are triggered."""
+    with stack.supervisor(prepared) as control:
+        control.stopProcess("airflow:airflow-scheduler")
+    queued = airflow.trigger("enrich_stream")
+    wish_stopped(login("loader", prepared), "sales", "enrich_stream", by="operator")
+    with stack.supervisor(prepared) as control:
+        control.startProcess("airflow:airflow-scheduler")
+    wait(lambda: airflow.run("enrich_stream", queued).unfinished(), "the queued run")
+    run = airflow.run("enrich_stream", queued)
+    assert run.state == "success"
+    assert "was stopped by operator at" in airflow.log(run, "enrich")
+    assert processes(prepared, "enrich_stream.py") == []
+
+
+def test_the_stream_outlives_airflow(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
+    """Kill -9 of the scheduler with its tasks, of the triggerer and of the web server: one application goes on."""
+    (driver,) = drivers(prepared)
+    for component in ("scheduler", "triggerer", "api-server"):
+        for each in processes(prepared, f"airflow {component}"):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+    wait(lambda: health.airflow(prepared), "Airflow to come back")
+    assert drivers(prepared) == [driver]
+    assert airflow.run("enrich_stream", stream).unfinished()
+    assert run_to_its_end(airflow, "stop_enrich_stream").state == "success"
+    wait(lambda: airflow.run("enrich_stream", stream).unfinished(), "the watching run to end")
+    assert airflow.run("enrich_stream", stream).state == "success"
+
+
+def test_a_killed_keeper_takes_its_application_along_and_has_a_successor(
+    prepared: Settings, airflow: AirflowApi, stream: str
+) -> None:
+    """Within a minute, by the run that watches; at no time two applications work."""
+    loader = login("loader", prepared)
+    (driver,) = drivers(prepared)
+    secrets = secrets_in(driver, prepared)
+    assert secrets == {"loader_password", "metrics_password"}
+    (keeper,) = processes(prepared, "spark_apps.keep_program")
+    keeper.kill()
+    wait(lambda: "it runs" if driver.is_running() else None, "the application without a keeper to end")
+    wait(lambda: None if is_held(loader, "sales", role("enrich_stream")) else "not yet", "another keeper")
+    wait(lambda: None if is_held(loader, "sales") else "not yet", "the application")
+    assert len(drivers(prepared)) == 1
+    assert airflow.run("enrich_stream", stream).unfinished()
+
+
+def test_a_killed_application_is_started_again_without_airflow(prepared: Settings, stream: str) -> None:
+    """By its keeper, while the scheduler is away."""
+    assert stream
+    (driver,) = drivers(prepared)
+    with stack.supervisor(prepared) as control:
+        control.stopProcess("airflow:airflow-scheduler")
+    driver.kill()
+    wait(lambda: "it runs" if driver.is_running() else None, "its end")
+    wait(lambda: None if is_held(login("loader", prepared), "sales") else "not yet", "the application")
+    with stack.supervisor(prepared) as control:
+        control.startProcess("airflow:airflow-scheduler")
+    wait(lambda: health.airflow(prepared), "Airflow to come back")
 
 
 def test_a_generator_that_cannot_start_fails_its_task_with_the_reason(prepared: Settings, airflow: AirflowApi) -> None:
-    """Here its exponent is out of bounds."""
+    """Here it is asked for an exponent that the generator refuses. It is not retried."""
     assert prepared
     refused = run_to_its_end(airflow, "deploy_generator", {"exponent": 1e300})
     assert refused.failed_tasks() == ["generate"]
-    assert "exponent" in airflow.log(refused, "generate")
-    assert "got 1e+300" in airflow.log(refused, "generate")
+    said = airflow.log(refused, "generate")
+    assert "exponent" in said
+    assert "got 1e+300" in said
+    assert airflow.task(refused, "generate")["try_number"] == 1
 
 
-def test_a_generator_that_airflow_ends_flushes_and_reports_its_events(prepared: Settings, airflow: AirflowApi) -> None:
-    """No producer keeps running."""
-    run_id = airflow.trigger("deploy_generator", {"rate": 200, "duration": 3000})
-
-    def log() -> str:
-        return airflow.log(airflow.run("deploy_generator", run_id), "generate")
-
-    wait(lambda: None if processes(prepared, "generator run") else "not yet", "the producer to start")
-    wait(lambda: None if "acknowledged" in log() else "not yet", "its first report")
-    assert [secrets_in(each, prepared) for each in processes(prepared, "generator run")] == [set()]
-    airflow.fail_run("deploy_generator", run_id)
-    wait(lambda: "it runs" if processes(prepared, "generator run") else None, "the producer to end")
-    assert re.search(r"acknowledged (\d+) of \1 events", log())
-    assert airflow.run("deploy_generator", run_id).failed_tasks() == ["generate"]
-
-
-def test_the_application_of_a_killed_task_ends_and_the_next_try_continues(
-    prepared: Settings, airflow: AirflowApi, stream: str
-) -> None:
-    """The orphan ends by itself."""
-    (driver,) = [each for each in processes(prepared, "enrich_stream.py") if each.name() == "java"]
-    assert secrets_in(driver, prepared) == {"loader_password", "metrics_password"}
-    task = int(driver.environ()[ASKED_BY])
-    os.kill(task, signal.SIGKILL)
-    wait(lambda: "it runs" if driver.is_running() else None, "the orphan to end")
-    wait(lambda: None if is_running(login("loader", prepared), "sales") else "not yet", "the next try")
-    run = airflow.run("enrich_stream", stream)
-    assert airflow.task(run, "enrich")["try_number"] == 2
+def test_a_second_run_of_the_generator_replaces_the_first_one(prepared: Settings, airflow: AirflowApi) -> None:
+    """With other parameters; with the same ones it starts nothing. A stop lets it send what it holds."""
+    first = airflow.trigger("deploy_generator", {"rate": 200, "duration": 3000})
+    wait(lambda: None if producers(prepared, "200") else "not yet", "the first producer")
+    assert [secrets_in(each, prepared) for each in producers(prepared, "200")] == [set()]
+    same = run_to_its_end(airflow, "deploy_generator", {"rate": 200, "duration": 3000})
+    assert "runs already, since" in airflow.log(same, "generate")
+    second = airflow.trigger("deploy_generator", {"rate": 300, "duration": 3000})
+    wait(lambda: None if producers(prepared, "300") else "not yet", "the second producer")
+    assert producers(prepared, "200") == []
+    wait(lambda: airflow.run("deploy_generator", first).unfinished(), "the first run")
+    assert airflow.run("deploy_generator", first).state == "success"
+    assert run_to_its_end(airflow, "stop_generator").state == "success"
+    assert processes(prepared, "generator run") == []
+    wait(lambda: airflow.run("deploy_generator", second).unfinished(), "the second run")
+    assert airflow.run("deploy_generator", second).state == "success"
+    log = (prepared.state / "logs" / "generator-sales.log").read_text()
+    assert re.search(r"acknowledged (\d+) of \1 events", log)
 
 
-def test_an_active_run_is_not_started_again(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
-    """Neither the stream by a second demo, nor an active demo by a second `make demo`."""
+def producers(running: Settings, rate: str) -> list[psutil.Process]:
+    """The generators that run at a rate, without their keepers."""
+    found = [(each, each.cmdline()) for each in processes(running, "generator run")]
+    return [
+        each for each, words in found if "spark_apps.keep_program" not in words and f"--rate {rate}" in " ".join(words)
+    ]
+
+
+def test_a_run_that_is_under_way_is_not_started_again(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
+    """Neither the stream by a second demo, nor a demo by a second `make demo`."""
     first = airflow.trigger("demo", {"products": 2000, "rate": 400, "duration": 10})
     lines: list[str] = []
     run_dag(airflow, prepared, lines.append)
-    assert f"  it runs already: following {first}" in lines
     assert airflow.run("demo", first).state == "success"
-    assert airflow.runs("enrich_stream", "running") == [stream]
-    assert airflow.runs("enrich_stream", "queued") == []
-
-
-def test_an_application_that_is_ended_from_airflows_page_has_failed(
-    prepared: Settings, airflow: AirflowApi, stream: str
-) -> None:
-    """It leaves no process."""
-    airflow.fail_run("enrich_stream", stream)
-    wait(lambda: "it runs" if processes(prepared, "enrich_stream.py") else None, "the application to end")
-    run = airflow.run("enrich_stream", stream)
-    assert (run.state, run.tasks["enrich"]) == ("failed", "failed")
-
-
-def test_a_stop_request_between_two_tries_ends_the_run(prepared: Settings, airflow: AirflowApi) -> None:
-    """The next try sees it, and ends with success."""
-    loader, run_id = login("loader", prepared), airflow.trigger("enrich_stream")
-    wait(lambda: None if is_running(loader, "sales") else "not yet", "the application to start")
-    for each in processes(prepared, "enrich_stream.py"):
-        each.kill()
-    wait(lambda: "it runs" if is_running(loader, "sales") else None, "the application to end")
-    stop.request(loader, "sales")
-    wait(lambda: airflow.run("enrich_stream", run_id).unfinished(), "the run to end")
-    run = airflow.run("enrich_stream", run_id)
-    assert run.state == "success"
-    assert airflow.task(run, "enrich")["try_number"] == 2
+    assert any(first in line for line in lines)
+    assert len(drivers(prepared)) == 1
+    assert airflow.run("enrich_stream", stream).unfinished()

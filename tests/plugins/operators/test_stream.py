@@ -1,62 +1,39 @@
-"""The generator's process: its command line, its environment, and how its task logs and fails."""
+"""The programs that tasks keep running: their command lines and their environments."""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from plugins.operators.stream import GenerateOperator
+from plugins.operators.stream import EnrichStreamOperator, GenerateOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
 OPTIONS = {"rate": "500", "duration": "60", "keys": "10000", "exponent": "1.0", "seed": "7"}
 
 
 @pytest.fixture
-def generate(connect_to: Callable[..., None]) -> Iterator[GenerateOperator]:
-    """The task of the Dag deploy_generator, with a broker at which nobody listens."""
+def connected(connect_to: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's connections, and secrets that no program needs."""
     connect_to("kafka_default", conn_type="kafka", extra={"bootstrap.servers": "127.0.0.1:9"})
-    task = GenerateOperator(task_id="generate", pipeline="sales", options=dict(OPTIONS))
-    yield task
-    if task._producer is not None and task._producer.stdout is not None:  # noqa: SLF001  # a task's process ends instead
-        task._producer.stdout.close()  # noqa: SLF001
+    connect_to("spark_default", conn_type="spark", host="local[2]")
+    connect_to("metrics_default", conn_type="http", port=9, password="for Prometheus")  # noqa: S106  # a test's
+    where = {"host": "127.0.0.1", "port": 8, "schema": "freshet"}
+    connect_to("warehouse_loader", conn_type="mysql", login="loader", password="to load", **where)  # noqa: S106
+    monkeypatch.setenv("FRESHET_OWNER_PASSWORD", "very secret")
 
 
-@pytest.fixture
-def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the words and the variables that a program gets in place of the generator."""
-    program = tmp_path / "python"
-    script = [
-        "#!/bin/sh",
-        f"printf '%s\\n' \"$@\" >{tmp_path}/words",
-        f"env >{tmp_path}/variables",
-        "echo acknowledged 5",
-        "echo 5/s >&2",
-    ]
-    program.write_text("\n".join(script))
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-    return tmp_path
-
-
-def run(task: GenerateOperator) -> None:
-    """Run the task; it reads nothing of the context."""
-    task.execute({})
-
-
-def test_the_command_line_has_the_pipelines_topic_and_all_options(generate: GenerateOperator, stand_in: Path) -> None:
+@pytest.mark.usefixtures("connected")
+def test_the_generators_command_line_has_the_pipelines_topic_and_all_options() -> None:
     """Each option is one of the generator's own, followed by its value."""
-    run(generate)
-    module, name, command, *words = (stand_in / "words").read_text().splitlines()
-    assert (module, name, command) == ("-m", "generator", "run")
+    command = GenerateOperator(task_id="generate", pipeline="sales", options=dict(OPTIONS)).command()
+    assert command[:4] == [sys.executable, "-m", "generator", "run"]
     where = {"--sink": "kafka", "--bootstrap": "127.0.0.1:9", "--topic": "sales"}
     options = {f"--{name}": value for name, value in OPTIONS.items()}
-    assert dict(zip(words[::2], words[1::2], strict=True)) == {**where, **options}
+    assert dict(zip(command[4::2], command[5::2], strict=True)) == {**where, **options}
 
 
 def test_options_are_templates() -> None:
@@ -64,39 +41,17 @@ def test_options_are_templates() -> None:
     assert "options" in GenerateOperator.template_fields
 
 
-def test_the_producer_gets_no_secret(
-    generate: GenerateOperator, stand_in: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither ours nor Airflow's; other variables stay."""
-    monkeypatch.setenv("FRESHET_OWNER_PASSWORD", "very secret")
-    monkeypatch.setenv("FRESHET_STATE", "/state")
-    run(generate)
-    variables = dict(line.split("=", 1) for line in (stand_in / "variables").read_text().splitlines() if "=" in line)
-    assert variables["FRESHET_STATE"] == "/state"
-    assert variables["PATH"] == os.environ["PATH"]
+@pytest.mark.usefixtures("connected")
+def test_the_application_is_submitted_by_the_connection_with_no_secret_in_sight() -> None:
+    """Passwords go by the environment, and only those that it uses."""
+    task = EnrichStreamOperator(task_id="enrich", pipeline="sales")
+    command, variables = task.command(), task.environment()
+    assert command[command.index("--master") + 1] == "local[2]"
+    assert command[-2:] == ["--pipeline", "sales"]
+    assert not [word for word in command for secret in ("to load", "for Prometheus", "very secret") if secret in word]
+    assert (variables["FRESHET_LOADER_PASSWORD"], variables["FRESHET_METRICS_PASSWORD"]) == (
+        "to load",
+        "for Prometheus",
+    )
     assert "very secret" not in variables.values()
-    assert not [name for name in variables if name.startswith("AIRFLOW_CONN_")]
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_the_producers_lines_are_in_the_tasks_log(
-    generate: GenerateOperator, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Standard output and standard error."""
-    run(generate)
-    log = capfd.readouterr().out
-    assert "acknowledged 5" in log
-    assert "5/s" in log
-
-
-def test_a_failed_producer_fails_its_task_with_one_line(
-    generate: GenerateOperator, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    """The real generator, whose exponent is out of bounds: its own line has the reason."""
-    generate.options["exponent"] = "1e300"
-    with pytest.raises(SystemExit):
-        run(generate)
-    assert "error: exponent: must be 0 to 10, got 1e+300" in capfd.readouterr().out
-    (record,) = caplog.records
-    assert record.getMessage() == "the generator ended with exit code 2. Its last line, above, says why."
-    assert record.exc_info is None
+    assert not [name for name, value in variables.items() if name.startswith("AIRFLOW_CONN_") and value]
