@@ -1,6 +1,6 @@
 """Run the generator: it sends a bursty stream of sales to Kafka, in which few products have most sales (Zipf's law).
 
-The task's log ends with the number of acknowledged events.
+The log of the Airflow task ends with the number of acknowledged events.
 """
 
 from airflow.sdk import DAG, Param

@@ -15,6 +15,6 @@ with DAG("enrich_stream", doc_md=__doc__, tags=["freshet"], schedule=None, max_a
         program="enrich_stream",
         pipeline="sales",
         metered=True,
-        retries=1_000_000,  # without end: after every failure it starts again
+        retries=1_000_000,  # practically without limit: the application restarts after every failure
         retry_delay=timedelta(seconds=5),
     )

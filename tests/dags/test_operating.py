@@ -121,7 +121,7 @@ def test_an_active_run_is_not_started_again(prepared: Settings, airflow: Airflow
     first = airflow.trigger("demo", {"products": 2000, "rate": 400, "duration": 10})
     lines: list[str] = []
     run_dag(airflow, prepared, lines.append)
-    assert f"  it runs already: following {first}" in lines
+    assert f"  a run is already active: following {first}" in lines
     assert airflow.run("demo", first).state == "success"
     assert airflow.runs("enrich_stream", "running") == [stream]
     assert airflow.runs("enrich_stream", "queued") == []
