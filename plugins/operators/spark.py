@@ -1,4 +1,4 @@
-"""Tasks that submit our Spark applications."""
+"""Airflow tasks that submit our Spark applications."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def exit_code(failure: AirflowException) -> str:
-    """Return how spark-submit ended, without its command line and the log's tail, which Airflow's message repeats."""
+    """Return spark-submit's exit code, without the command line and the end of the log, which Airflow's message has."""
     found = re.search(r"Error code is: (-?\d+)", str(failure))
     return f"exit code {found[1]}" if found else str(failure)
 
@@ -35,14 +35,14 @@ class SparkApplicationOperator(SparkSubmitOperator):
     """Submits one of the programs in spark_apps/ for a pipeline.
 
     The warehouse's password and the addresses come from Airflow's connections and go to the application by its
-    environment. They are read when the task runs, so they are in no command line, template or log.
+    environment. They are read when the Airflow task runs, so they are in no command line, template or log.
 
     Args:
-        program: the file's name, without its ending.
+        program: the name of its file, without `.py`.
         pipeline: the name of a file in pipelines/.
-        short: it runs for seconds only.
-        metered: it serves metrics.
-        options: more of the program's own, such as {"minutes": "60"}.
+        short: whether the program runs for seconds only.
+        metered: whether the program serves metrics.
+        options: more options of the program, such as {"minutes": "60"}.
         **kwargs: Airflow's own.
     """
 
@@ -80,10 +80,10 @@ class SparkApplicationOperator(SparkSubmitOperator):
                     f"{self.name} ended with {exit_code(failure)}", "Its own last line, above, says why."
                 ) from None
             if self._killed:
-                raise EndedError(f"{self.name} was killed", "Its next run does what it has not finished.")
+                raise EndedError(f"{self.name} was killed", "Its next run finishes the work.")
 
     def on_kill(self) -> None:
-        """End the application; Airflow may let `execute` go on after this."""
+        """End the application. `execute` can continue after this."""
         self._killed = True
         super().on_kill()
 

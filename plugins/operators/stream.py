@@ -1,4 +1,4 @@
-"""Tasks that start the stream of events and stop the application that enriches it."""
+"""Airflow tasks that start the stream of events and stop the application that enriches it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 PR_SET_PDEATHSIG = 1
-FLUSH_SECONDS = 4  # Airflow kills a task 5 s after it asked it to end
+FLUSH_SECONDS = 4  # Airflow kills its task 5 s after it has asked the task to end
 
 
 def _end_with_parent() -> None:
-    """Ask the kernel to send this child SIGTERM when the task's process is killed."""
+    """Ask the kernel to send this child process SIGTERM when its parent, the Airflow task, dies."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -45,7 +45,7 @@ class GenerateOperator(PipelineOperator):
         self._producer: subprocess.Popen[str] | None = None
 
     def work(self, context: Context) -> None:
-        """Produce until the stream's end and log what the producer says."""
+        """Produce until the stream's end, and log what the producer prints."""
         with subprocess.Popen(
             self.command(),
             cwd=ROOT,
@@ -70,10 +70,10 @@ class GenerateOperator(PipelineOperator):
         return [*command, "--topic", topic, *options]
 
     def on_kill(self) -> None:
-        """Let the producer send what it holds, and say how much that was."""
+        """Ask the producer to end: it sends the events that it has buffered, and reports how many were acknowledged."""
         if self._producer is not None:
             self._producer.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):  # it goes on to flush for as long as Airflow lets it live
+            with suppress(subprocess.TimeoutExpired):  # it continues to flush until Airflow kills it
                 self._producer.wait(FLUSH_SECONDS)
 
 
@@ -85,18 +85,18 @@ class RequestStopOperator(PipelineOperator):
         loader = WarehouseHook("loader").login()
         if not is_running(loader, self.pipeline):
             self.log.info(
-                "no application works on pipeline %r now; if Airflow starts one again soon, that one ends at once",
+                "no application works on pipeline %r now; if Airflow retries one, that one stops at once",
                 self.pipeline,
             )
         stop.request(loader, self.pipeline)
 
 
 class EnsureDagRunsOperator(TriggerDagRunOperator):
-    """Starts a run of a long-lived Dag, unless one is under way."""
+    """Starts a run of a long-lived Dag, unless one is queued or runs."""
 
     def execute(self, context: Context) -> None:
-        """Trigger the Dag, or say that it runs."""
+        """Trigger the Dag, or log that nothing is to start."""
         if context["ti"].get_dr_count(self.trigger_dag_id, states=["queued", "running"]):
-            self.log.info("a run of %r is under way: nothing to start", self.trigger_dag_id)
+            self.log.info("a run of %r is queued or running: nothing to start", self.trigger_dag_id)
             return
         super().execute(context)

@@ -1,8 +1,8 @@
-"""The stop of an application: the one place that knows whether it is asked to end.
+"""The stop of an application: the one place that knows whether it is asked to stop.
 
-Three may ask: an operator, by a flag in the table `pipeline_control`; the system, by SIGTERM; and the Airflow task
-that started the application, by dying without ending it. A stop is looked for between two batches. Correctness never
-depends on it: an application that is killed instead loses nothing.
+There are three ways to ask. An operator sets the stop request in the table `pipeline_control`. The system sends
+SIGTERM. The Airflow task that started the application dies without ending it. The application looks for a stop between
+two batches. Correctness never depends on that: an application that is killed instead loses nothing.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ if TYPE_CHECKING:
 
     from foundation.connections import Login
 
-ASKED_BY = "FRESHET_ASKED_BY"  # the process that started this application; without it, nobody waits for its end
+# The process id of the Airflow task that started this application. If not set, the application is never an orphan.
+ASKED_BY = "FRESHET_ASKED_BY"
 IS_RETRY = "FRESHET_IS_RETRY"  # not empty: this start follows one that failed
 LOOK_SECONDS = 1
 LONGEST_STOP_SECONDS = 20.0
 
 
 class StopAskedError(Exception):
-    """Ends the query before a batch that is not begun; no failure, and in no tree of errors."""
+    """Ends the query before its next batch. It is no failure, so it is not in the tree of foundation/errors.py."""
 
 
 class Stop:
-    """Whether an application is to end. Once asked, it stays asked.
+    """Knows whether an application is asked to stop; once it is, that does not change.
 
     Args:
-        loader: the account that reads the flag.
-        pipeline: the application's.
+        loader: login of the account that reads and drops the stop request.
+        pipeline: the name of the application's pipeline.
     """
 
     def __init__(self, loader: Login, pipeline: str) -> None:
@@ -49,17 +50,17 @@ class Stop:
 
     @property
     def is_asked(self) -> bool:
-        """Whether somebody has asked, as far as is known."""
+        """Whether a stop is known to be requested."""
         return self._asked.is_set()
 
     def obey_sigterm(self) -> None:
-        """Take SIGTERM for a request."""
+        """Treat SIGTERM as a request to stop."""
         signal.signal(signal.SIGTERM, lambda _number, _frame: self._asked.set())
 
     def begin(self) -> None:
-        """Drop the request that an earlier application left, and look.
+        """Drop a stop request from before this start, then look whether a stop is requested.
 
-        A retry keeps it: the request came while Airflow waited to start the application again.
+        A retry keeps the stop request: it came while Airflow waited to start the application again.
         """
         with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
             cursor.execute("INSERT IGNORE INTO pipeline_control (pipeline) VALUES (%s)", (self._pipeline,))
@@ -68,28 +69,28 @@ class Stop:
         self.look()
 
     def look(self) -> bool:
-        """Look for a request, and return whether there is one."""
+        """Look whether a stop is requested, and return the answer."""
         if not self.is_asked and (is_orphan() or is_requested(self._loader, self._pipeline)):
             self._asked.set()
         return self.is_asked
 
     def rest(self, seconds: float) -> None:
-        """Wait, unless asked to stop meanwhile."""
+        """Wait so many seconds, or until a stop is requested."""
         until = time.monotonic() + seconds
         while not self.look() and (left := until - time.monotonic()) > 0:
             self._asked.wait(min(LOOK_SECONDS, left))
 
     @contextmanager
     def limited(self, break_off: Callable[[], None], seconds: float = LONGEST_STOP_SECONDS) -> Iterator[None]:
-        """Break off what the block does when it goes on long after a request, for example on a warehouse that hangs."""
+        """Call `break_off` if the block still runs `seconds` after a stop request, as when the warehouse hangs."""
         ended = threading.Event()
 
         def watch() -> None:
             self._asked.wait()
             if not ended.wait(seconds):
                 print(
-                    f"enrich_stream: it has not ended {seconds:.0f} s after the request to stop. Its batch is broken "
-                    "off; the next start does that batch again.",
+                    f"enrich_stream: still running {seconds:.0f} s after the request to stop. Its batch is broken off; "
+                    "the next start runs that batch again.",
                     flush=True,
                 )
                 break_off()
@@ -101,7 +102,7 @@ class Stop:
             ended.set()
 
     def end(self) -> None:
-        """Drop the request: it is met. An orphan keeps it, because Airflow starts the application again."""
+        """Drop the stop request, which is met. An orphan keeps it, because Airflow starts the application again."""
         if not is_orphan():
             with suppress(pymysql.Error):
                 self._drop_request()
@@ -116,7 +117,7 @@ def request(loader: Login, pipeline: str) -> None:
 
 
 def is_requested(loader: Login, pipeline: str) -> bool:
-    """Return whether an operator asks for a stop. A warehouse that does not answer asks for nothing."""
+    """Return whether an operator has requested a stop, False if the warehouse does not answer."""
     with (
         suppress(pymysql.OperationalError, pymysql.InterfaceError),
         connect(loader, answer_seconds=ANSWER_SECONDS) as connection,

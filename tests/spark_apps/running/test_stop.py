@@ -136,4 +136,4 @@ def test_what_goes_on_long_after_the_request_is_broken_off(loader: Login, capsys
         stop.request(loader, "limited")
         asked.look()
         assert broken.wait(SECONDS)
-    assert "Its batch is broken off; the next start does that batch again." in capsys.readouterr().out
+    assert "Its batch is broken off; the next start runs that batch again." in capsys.readouterr().out
