@@ -302,7 +302,7 @@ def test_what_the_warehouse_never_takes_ends_it_and_loses_nothing(application: A
         cursor.execute(f"{alter} DROP CONSTRAINT few")
     said = application.printed()[printed:]
     (line,) = re.findall(r"^enrich_stream: (.+ It failed 4 .+)$", said, re.MULTILINE)
-    assert line.startswith("table 'kills_enriched': ")
+    assert line.startswith("table 'kills_enriched' must take rows as they are: ")
     assert "CONSTRAINT `few` failed" in line
     assert "4 times: time does not cure it. Correct the cause and start again; nothing is lost" in line
     assert said.count(" It retries in ") == 3
