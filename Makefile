@@ -28,7 +28,7 @@ status: $(INSTALLED)  ## print for each service: healthy, or why not
 	@$(RUN) status
 logs: $(INSTALLED)  ## follow every service's log (Ctrl-C ends it)
 	@$(RUN) logs
-sql: $(INSTALLED)  ## open an analyst's prompt in the warehouse
+sql: $(INSTALLED)  ## open open the warehouse's SQL client as an analyst
 	@$(RUN) sql
 topic: $(INSTALLED)  ## print new events of the enriched topic (Ctrl-C ends it)
 	@$(RUN) topic

@@ -1,4 +1,4 @@
-"""The speed of the generator: into arrays, as JSON into a file, into Kafka beside the bare producer, in processes.
+"""The speed of the generator: into arrays, as JSON into a file, into Kafka beside the bare producer, in two processes.
 
 Run it with `python -m benchmarks.benchmark_generator`. It starts services of its own. Kernels are compiled before the
 clock starts; each figure is the median of the rounds, followed by the lowest and the highest.
@@ -34,7 +34,7 @@ TOPIC, TOPIC_PARTITIONS = "generator-benchmark", 4
 
 
 def machine() -> str:
-    """The machine and its load."""
+    """Return a line about the machine and its load."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = {line.split(":")[1].strip() for line in lines if line.startswith("model name")}
     load = os.getloadavg()[0]
@@ -42,7 +42,7 @@ def machine() -> str:
 
 
 def band(figures: list[float], unit: str = "") -> str:
-    """Median, lowest and highest."""
+    """Return the median, the lowest and the highest figure as text."""
     number = ",.2f" if max(figures) < 100 else ",.0f"  # noqa: PLR2004 - ratios have decimals
     low, middle, high = min(figures), statistics.median(figures), max(figures)
     return f"{middle:{number}}{unit} (band {low:{number}} to {high:{number}})"
@@ -56,14 +56,14 @@ class Rate(NamedTuple):
 
 
 def rate(events: int, work: Callable[[], None]) -> Rate:
-    """Measure one piece of work."""
+    """Measure the rate of one piece of work."""
     began, cpu_began = time.perf_counter(), time.process_time()
     work()
     return Rate(events / (time.perf_counter() - began), events / (time.process_time() - cpu_began))
 
 
 def into_arrays() -> None:
-    """Fill the columns of all events."""
+    """Make the columns of all events, and write them nowhere."""
     plan = recipe(StreamSettings(keys=KEYS, seed=1))
     for first in range(0, ARRAY_EVENTS, BATCH_EVENTS):
         numbers = np.arange(first, first + BATCH_EVENTS)
@@ -88,7 +88,7 @@ def ready_messages() -> list[tuple[bytes, bytes]]:
 
 
 def bare_producer(bootstrap: str, topic: str, messages: list[tuple[bytes, bytes]]) -> Rate:
-    """Events per second of kafka-python alone, with the generator's producer settings."""
+    """Measure kafka-python alone, with the generator's producer settings."""
     producer = KafkaProducer(bootstrap_servers=bootstrap, **PRODUCER_SETTINGS)
     producer.partitions_for(topic)
 
@@ -103,7 +103,7 @@ def bare_producer(bootstrap: str, topic: str, messages: list[tuple[bytes, bytes]
 
 
 def generator_sink(bootstrap: str, topic: str) -> Rate:
-    """Events per second of the generator in this process: made, sent, and every future looked at."""
+    """Measure the generator in this process: it makes and sends events, and looks at every future."""
     settings = StreamSettings(keys=KEYS, events=KAFKA_EVENTS, seed=1)
     tally, stop = Tally(), Stop()
     sink = KafkaSink(bootstrap, topic, tally, stop)
@@ -124,7 +124,7 @@ def of_processes(settings: StreamSettings, processes: int, **target: str) -> Rep
 
 
 def main() -> None:
-    """Print every figure."""
+    """Measure and print every figure."""
     print(machine())
     warm_up(StreamSettings(keys=KEYS))
     into_arrays()

@@ -27,7 +27,7 @@ ROWS = 2_000_000
 PAGE_ROWS = 32_000
 MEMORY = ROWS * ROW_BYTES // 10
 TUPLES = 2_000_000
-WARMING, TURNS = 4, 15  # the cache takes some millions of tuples to learn what is hot
+WARMING, TURNS = 4, 15  # the cache takes some millions of tuples to learn which rows are frequent
 # More for the front stage than the papers' 15%: here the processor is the bottleneck, not the disk.
 SHARES = {"rows": Shares(front_stage=0.3), "pairs": Shares(front_stage=0.7)}
 
@@ -78,7 +78,7 @@ def report(rates: dict[str, list[float]]) -> None:
 
 
 def main() -> None:
-    """Print the ratio first, then each rate, then memory."""
+    """Measure, then print the ratios, the rates and the memory."""
     pa.set_cpu_count(1)
     schema = tuples(0)[0].schema
     with tempfile.TemporaryDirectory() as directory:

@@ -42,7 +42,7 @@ NOTHING = Estimate(0, 0.0, pa.table({"key": pa.array([], pa.int64()), "weight": 
 
 
 class Measured(NamedTuple):
-    """What a join did."""
+    """The cost of one join."""
 
     pages: float  # read per 1,000 tuples
     rate: float  # tuples per second
@@ -81,7 +81,7 @@ def batches(keys: np.ndarray) -> Iterator[pa.RecordBatch]:
 
 
 def measure(kind: type[SemiStreamJoin], order: np.ndarray, interval: int) -> Measured:
-    """Join events to compile and to fill the cache, then measure the join of others."""
+    """Join events to compile the kernels and fill the cache, then measure how others are joined."""
     master = relation(order)
     join = kind(master, SCHEMA, "key", MEMORY, columns=["column_0"], output="pairs")
     for batch in batches(events(interval, seed=21)):

@@ -1,8 +1,8 @@
-"""The papers' main ratios, on the clock of a modelled machine of their years.
+"""The papers' main ratios, on the clock of a modelled machine from the papers' time.
 
 Run it with `python -m benchmarks.benchmark_papers`. The clock is computed from exact counts, so every machine prints
 the same figures. It counts pages, bytes and seeks of a 7200 rpm disk. For the processor it counts the two costs of the
-papers' cost models in which the algorithms differ: looking a tuple of R up in H_S, and handling a stream tuple.
+papers' cost models in which the algorithms differ: looking up a tuple of R in H_S, and handling a stream tuple.
 """
 
 import tempfile

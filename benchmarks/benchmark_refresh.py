@@ -1,8 +1,8 @@
 """How long each step of a refresh takes, and how much memory: load, estimate, rank, check, write the snapshot.
 
 Run by `python -m benchmarks.benchmark_refresh`; `--products 2000000` for one size only. Kafka and MariaDB are the
-benchmark's own, with the settings of the system, and work on the same processors. Memory is what the step's process
-grows by, of the estimate the whole of its largest process, which is Spark's JVM.
+benchmark's own, with the settings of the system, and work on the same processors. Memory is the growth of the step's
+process; for the estimate, it is the whole memory of the largest process, Spark's JVM.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def main() -> None:
 
 
 def pipeline() -> Pipeline:
-    """The demo's."""
+    """Return the demo's pipeline."""
     return read_pipeline("sales", ROOT / "pipelines")
 
 
 def empty() -> None:
-    """Begin with a product table without rows that nobody follows, and with nothing beside it."""
+    """Remove the products' rows, triggers and estimate, and the tables beside the product table."""
     beside = Names("product")
     with connect(login("owner")) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE()")
@@ -96,7 +96,7 @@ def alone(step: Callable[..., object], *arguments: object) -> Measured:
 
 
 def measured(step: Callable[..., object], *arguments: object) -> Measured:
-    """Run a step under the clock, compiled before."""
+    """Measure a step; its kernels are compiled before."""
     warm_up()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
@@ -108,23 +108,23 @@ def measured(step: Callable[..., object], *arguments: object) -> Measured:
 
 
 def load(products: int) -> None:
-    """What the Dag prepare_warehouse does."""
+    """Load the catalogue, as the Dag prepare_warehouse does."""
     load_catalogue(login("owner"), products)
 
 
 def estimate() -> None:
-    """What refresh_master_order begins with: count the topic's events, and store."""
+    """Count the topic's events and store the estimate: the first step of the Dag refresh_master_order."""
     Program(settings(), ESTIMATE, "--pipeline", pipeline().name).wait()
 
 
 def rank() -> Ranking:
-    """Its second step."""
+    """Build the ranked copy: the second step."""
     return build_ranking(login("owner"), pipeline().master)
 
 
 def check(ranking: Ranking) -> None:
-    """The gate, with what it imports."""
-    from quality.master import check_ranking  # ends a process that is still being spawned
+    """Check the ranked copy: the third step, with its imports."""
+    from quality.master import check_ranking  # not at the top: it ends a process that is still being spawned
 
     outcome = check_ranking(login("checker"), pipeline().master, ranking, 1)
     if outcome.failures:
@@ -132,7 +132,7 @@ def check(ranking: Ranking) -> None:
 
 
 def snapshot(ranking: Ranking) -> None:
-    """The last step, but for the change of hands."""
+    """Write the page file: the last step, without the swap of the ranked copies and without the manifest."""
     write_pages(login("owner"), pipeline().master, ranking, settings().folders.snapshots("measured"))
 
 

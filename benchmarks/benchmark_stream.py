@@ -1,11 +1,11 @@
-"""The whole way from Kafka to the warehouse, beside what it is to be compared with, on real services of its own.
+"""The whole way from Kafka to the warehouse, compared with other programs, on real services of its own.
 
 Run by `python -m benchmarks.benchmark_stream`; `--events`, `--rounds` and `--products` make it shorter. Products are
 rows of 120 bytes in MariaDB, the stream is the generator's, Zipfian with exponent 1, JSON on an lz4 topic of four
-partitions; the products' order is estimated from other events than are read. The join's memory is a tenth of the
-products' over both workers. Each contender starts with empty tables and reads its topic from the beginning, all in turn
-in every round. A rate is of the events that become visible in the warehouse after the first quarter, which warms up and
-compiles.
+partitions. The products' order is estimated from other events than those that are read. The joins of both workers
+together have a tenth of the products' size as memory. Each round runs all contenders in turn; each starts with empty
+tables and reads its topic from the beginning. A rate counts the events that become visible in the warehouse after the
+first quarter, which warms up and compiles.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ OTHERS = ROOT / "benchmarks" / "stream"
 WORKERS = 2
 WARM_UP = 0.25  # of the events
 LEAST_EVENTS = 2 * MOST_EVENTS_A_BATCH
-EARLIER = 10**9  # the number of the first event of those that frequencies are estimated from
+EARLIER = 10**9  # the first event's number in the topic from which frequencies are estimated
 WARMING_EVENTS = 1_000_000  # before the latency is measured
 READY = "ready"  # a topic of events that are to be sent while latency is measured
 SENT_SECONDS = 60
-MEASURED_SECONDS = 30, 57  # of those: programs have warmed up, and more events come
+MEASURED_SECONDS = 30, 57  # from and to, within those: programs have warmed up, and more events come
 
 
 class Contender(NamedTuple):
@@ -70,7 +70,7 @@ class Contender(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What one run of the application showed."""
+    """What was measured in one run of the application."""
 
     rate: float
     memory: Sampled
@@ -95,10 +95,10 @@ def measure_application(config: Settings, contender: Contender, events: int) -> 
 
 
 def measure_static(config: Settings, contender: Contender, events: int, *options: str) -> float:
-    """Run the stream-static join to the end of its topic; it tells of its batches itself."""
+    """Run the stream-static join to the end of its topic; the program itself prints its batches' times."""
     forget(config, contender.pipeline)
     arguments = ["--pipeline", contender.pipeline.name, "--batch", MOST_EVENTS_A_BATCH, *options]
-    written = Program(config, contender.script, *arguments, jars=JDBC_JARS, memory="4g").wait()  # for all products
+    written = Program(config, contender.script, *arguments, jars=JDBC_JARS, memory="4g").wait()  # holds all products
     batches = [json.loads(line) for line in written.splitlines() if line.startswith('{"rows"')]
     ends = [datetime.fromisoformat(b["began"]).timestamp() + b["milliseconds"] / 1000 for b in batches]
     landed = np.cumsum([batch["rows"] for batch in batches])
@@ -107,15 +107,15 @@ def measure_static(config: Settings, contender: Contender, events: int, *options
 
 
 def measure_latency(config: Settings, pipeline: Pipeline, keys: int, rate: int) -> tuple[float, np.ndarray]:
-    """Measure events a second and the seconds from an event's append, by Kafka's clock, until its row was visible.
+    """Return events a second, and the seconds from each event's append, by Kafka's clock, until its row was visible.
 
-    The application has started and has worked off what came before: how long that takes is no latency, nor is what
-    happens while it is warming up (`MEASURED_SECONDS`). Whoever sends has the events ready.
+    The application first lands the warming events; that time is no latency. What comes before `MEASURED_SECONDS` begin
+    does not count either. The sender has its events ready.
     """
     forget(config, pipeline)
     topic = pipeline.source.topic
     size = ["--events", rate * SENT_SECONDS, "--keys", keys, "--first", 2 * EARLIER]
-    fill_topic(config, READY, *size, stamped="CreateTime")  # which is what can be replayed
+    fill_topic(config, READY, *size, stamped="CreateTime")  # `replay` needs this kind of timestamps
     fill_topic(config, topic, "--events", WARMING_EVENTS, "--keys", keys, "--first", EARLIER)
     seen: list[Look] = []
     with running(config, OURS, "--pipeline", pipeline.name) as program, ThreadPoolExecutor(1) as aside:
@@ -150,14 +150,14 @@ def phases_of(config: Settings, pipeline: Pipeline) -> dict[str, float]:
 
 
 def median_and_band(values: list[float], unit: str = "") -> str:
-    """Show the median and the noise."""
-    shown = "{:.2f}" if max(values) < 100 else "{:,.0f}"  # noqa: PLR2004  # digits that tell something
+    """Return the median, the lowest and the highest value as text."""
+    shown = "{:.2f}" if max(values) < 100 else "{:,.0f}"  # noqa: PLR2004  # significant digits
     middle, low, high = (shown.format(value) for value in (statistics.median(values), min(values), max(values)))
     return f"{middle}{unit} ({low} to {high})"
 
 
 def timed(what: str, work: object) -> None:
-    """Do a part of the preparation and say how long it took."""
+    """Do a part of the preparation, and print how long it took."""
     started = time.monotonic()
     work()  # type: ignore[operator]
     print(f"  {what}: {time.monotonic() - started:.1f} s", flush=True)
@@ -234,7 +234,7 @@ def report(config: Settings, pipelines: dict[str, Pipeline], events: int, rounds
     print("\n| events a second | median (noise) |\n| --- | --- |")
     for name, shown in names.items():
         print(f"| {shown} | {median_and_band(rates[name])} |")
-    # Half of what the machine does in this minute: in another one it may do twice as much.
+    # The rate is half of what the machine does in this minute: in another minute it can do twice as much.
     now = measure_application(config, Contender(OURS, pipelines["ours"]), events).rate
     came, late = measure_latency(config, pipelines["paced"], products, int(now) // 2)
     p50, p99 = np.percentile(late, [50, 99])

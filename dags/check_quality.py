@@ -1,6 +1,6 @@
 """Check the enriched rows against their Great Expectations suite.
 
-An expectation that is not met fails the task; the task's log names it.
+An expectation that is not met fails the Airflow task, whose log names the expectation.
 """
 
 from airflow.sdk import DAG

@@ -13,7 +13,7 @@ from plugins.sensors.stream import EnrichedRowsSensor
 
 
 def run(dag_id: str, **options: Any) -> TriggerDagRunOperator:
-    """Make a task that runs another Dag to its end."""
+    """Return an Airflow task that runs another Dag to its end."""
     return TriggerDagRunOperator(
         task_id=dag_id, trigger_dag_id=dag_id, wait_for_completion=True, poke_interval=1, **options
     )
@@ -25,7 +25,7 @@ with DAG(
     tags=["freshet"],
     schedule=None,
     max_active_runs=1,
-    render_template_as_native_obj=True,  # the other Dags get numbers as numbers
+    render_template_as_native_obj=True,  # the other Dags get params as numbers, not as text
     params={
         "products": Param(10_000, type="integer", minimum=1, description="Products to create if the table is empty."),
         "rate": Param(500, type="integer", minimum=1, description="Mean number of events per second."),

@@ -1,6 +1,6 @@
-"""Create missing topics and tables, fill the product table if it is empty, and start to log its changes.
+"""Create missing topics and tables, fill the product table if it is empty, and start its change log.
 
-It may run again at any time: what exists stays.
+You can run it again at any time: it keeps existing topics, tables and rows.
 """
 
 from airflow.sdk import DAG, Param

@@ -1,6 +1,6 @@
 """Publish the master rows in the order of their access frequency, which is estimated from the stream.
 
-If the check fails, its log names the reason, and the published version stays in use.
+If the Airflow task `check` fails, its log names the reason, and the published version stays in use.
 """
 
 from airflow.sdk import DAG, Param
@@ -15,7 +15,7 @@ with DAG(
     schedule=None,
     max_active_runs=1,
     params={
-        "minutes": Param(60, type="number", exclusiveMinimum=0, description="How far to look back at most."),
+        "minutes": Param(60, type="number", exclusiveMinimum=0, description="Look back this many minutes at most."),
         "half_life": Param(60, type="number", exclusiveMinimum=0, description="Minutes until an event counts half."),
         "keep": Param(1_000_000, type="integer", minimum=1, description="Largest number of keys with an estimate."),
         "least_share": Param(

@@ -1,1 +1,1 @@
-"""What all other rooms stand on: settings, errors, connections, the folders of the state, how Spark is launched."""
+"""What several packages share: settings, errors, connections, the folders of the state, how Spark is launched."""

@@ -34,12 +34,12 @@ class Login:
     database: str | None
 
     def without_database(self) -> Login:
-        """Return the same login for a server that may not have the schema yet."""
+        """Return the same login for a server that might not have the schema yet."""
         return replace(self, database=None)
 
 
 def login(account: Account, config: Settings | None = None) -> Login:
-    """Return the settings' login of an account."""
+    """Return the login of an account, as the settings have it."""
     config = config or settings()
     password = config.secret(f"{account}_password")
     return Login(config.mariadb_host, config.mariadb_port, account, password, config.database)
@@ -48,8 +48,9 @@ def login(account: Account, config: Settings | None = None) -> Login:
 class BulkConnection(pymysql.connections.Connection):
     """A connection that can send COM_STMT_BULK_EXECUTE, which pymysql does not know.
 
-    A client announces MariaDB's own capabilities in the last four bytes of the filler in its first packet. It shows
-    that these bytes count by leaving out a flag that every MySQL client sends ("Connecting" in MariaDB's manual).
+    A client announces MariaDB's own capabilities in the last four bytes of the filler in its first packet. The server
+    reads these bytes if the flag LONG_PASSWORD is missing, which every MySQL client sends ("Connecting" in MariaDB's
+    manual).
     """
 
     _FILLER, _FILLED = slice(9, 32), bytes(19) + struct.pack("<I", 1 << 2)
@@ -62,7 +63,7 @@ class BulkConnection(pymysql.connections.Connection):
         self._greets = False
 
     def write_packet(self, payload: bytes) -> None:
-        """Send a packet; fill the filler of the first ones."""
+        """Send a packet; while the client connects, write the capabilities into the filler."""
         if self._greets and payload[self._FILLER] == bytes(len(self._FILLED)):
             payload = payload[: self._FILLER.start] + self._FILLED + payload[self._FILLER.stop :]
         super().write_packet(payload)
@@ -74,7 +75,7 @@ def connect(who: Login, *, bulk: bool = False, answer_seconds: float | None = No
 
     Args:
         who: account and address.
-        bulk: the connection can send rows by COM_STMT_BULK_EXECUTE.
+        bulk: whether the connection can send rows by COM_STMT_BULK_EXECUTE.
         answer_seconds: longest wait for an answer; by default there is no limit.
     """
     connection = (BulkConnection if bulk else pymysql.connect)(
@@ -86,7 +87,7 @@ def connect(who: Login, *, bulk: bool = False, answer_seconds: float | None = No
         init_command="SET SESSION max_error_count = 65535" if bulk else None,  # the most warnings that a server keeps
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=answer_seconds,
-        ssl_disabled=who.host in LOOPBACK,  # nobody listens in between; TLS takes longer than most queries
+        ssl_disabled=who.host in LOOPBACK,  # no network, so nobody can listen in; TLS takes longer than most queries
     )
     try:
         yield connection

@@ -4,12 +4,12 @@ An error says what is wrong and where, then what to do next. Whoever catches it 
 
     FreshetError
     ├── PermanentError    time does not cure it: do not retry
-    └── TransientError    it may go away by itself: retry
+    └── TransientError    it can go away by itself: retry
 
 `semistream` and `generator` stand alone. They raise Python's own errors, ValueError and OSError for example, or
 subclasses of those.
 
-Standard library only, and no syntax newer than the oldest Python that a user may have: the installer uses this file
+Standard library only, and no syntax newer than the oldest Python that a user might have: the installer uses this file
 before there is a virtual environment.
 """
 
@@ -40,7 +40,7 @@ class SettingsError(PermanentError):
 
 
 class UnfitError(PermanentError):
-    """This machine, or a service that must run on it, lacks something."""
+    """This machine, or a service that runs on it, lacks something that Freshet needs."""
 
 
 class PipelineError(PermanentError):
@@ -80,11 +80,11 @@ class QualityError(PermanentError):
 
 
 class GaveUpError(PermanentError):
-    """What was tried failed again and again."""
+    """The work failed, and is not tried again."""
 
 
 class TransientError(FreshetError):
-    """It may go away by itself: whoever catches it may retry."""
+    """It can go away by itself: whoever catches it can retry."""
 
 
 class NotInTimeError(TransientError):
@@ -92,7 +92,7 @@ class NotInTimeError(TransientError):
 
 
 class TopicError(TransientError):
-    """A topic cannot be read: it is missing, it is another one, or no broker answers."""
+    """A topic cannot be read: it is missing, it was recreated, or no broker answers."""
 
 
 class AlreadyRunningError(TransientError):
@@ -100,4 +100,4 @@ class AlreadyRunningError(TransientError):
 
 
 class EndedError(TransientError):
-    """A program that a task runs has ended before its work was done."""
+    """A program that an Airflow task runs has ended before its work was done."""

@@ -36,12 +36,12 @@ class Settings(BaseSettings):
 
     pipelines: Path = Field(ROOT / "pipelines", description="folder of the pipelines' files")
 
-    kafka_host: str = Field("127.0.0.1", description="where clients find the broker")
+    kafka_host: str = Field("127.0.0.1", description="the broker's host, as clients reach it")
     kafka_port: Port = Field(19092, description="the broker's port")
     kafka_controller_port: Port = Field(19093, description="the port of Kafka's own controller (KRaft)")
 
     mariadbd: str = Field("bundled", description="`bundled`, or the path of a mariadbd to use instead")
-    mariadb_host: str = Field("127.0.0.1", description="where clients find the warehouse")
+    mariadb_host: str = Field("127.0.0.1", description="the warehouse's host, as clients reach it")
     mariadb_port: Port = Field(13306, description="the warehouse's port")
     database: str = Field("freshet", pattern=r"^[a-z][a-z0-9_]{0,31}$", description="the warehouse's schema")
 
@@ -50,12 +50,12 @@ class Settings(BaseSettings):
     airflow_url: str = Field("", description="where Airflow's components find its API; by default host and port")
     airflow_public_url: str = Field("", description="where browsers find Airflow; by default where its components do")
     airflow_database: SecretStr = Field(NOT_GIVEN, description="SQLAlchemy URL; by default SQLite in the state")
-    airflow_parallelism: Annotated[int, Field(ge=4, le=256)] = Field(8, description="how many tasks run at once")
+    airflow_parallelism: Annotated[int, Field(ge=4, le=256)] = Field(8, description="number of Airflow tasks at once")
 
     spark_master: str = Field("local[2]", description="local[N], or the URL of a Spark master")
-    spark_driver_host: str = Field("127.0.0.1", description="what Spark's driver listens on and executors find it by")
+    spark_driver_host: str = Field("127.0.0.1", description="address of Spark's driver, also for executors")
 
-    metrics_port: Port = Field(19100, description="where Prometheus finds the stream's counters, on 127.0.0.1")
+    metrics_port: Port = Field(19100, description="the port of the metrics page for Prometheus, on 127.0.0.1")
 
     root_password: SecretStr = NOT_GIVEN
     owner_password: SecretStr = NOT_GIVEN
@@ -89,7 +89,7 @@ class Settings(BaseSettings):
         if not value:
             raise SettingsError(
                 f"{PREFIX}{name.upper()} is not set",
-                "Run `make up`, which makes it at first start, or set it in the environment.",
+                "Run `make up`, which generates it at the first start, or set it in the environment.",
             )
         return value
 
@@ -98,7 +98,7 @@ SECRET_NAMES = tuple(name for name in Settings.model_fields if name.endswith(("_
 
 
 def state_folder() -> Path:
-    """Return the folder of the running system, which is known before any other setting."""
+    """Return the setting `state`, which must be known before the others: their files are in that folder."""
     return Path(os.environ.get(PREFIX + "STATE") or Settings.model_fields["state"].default).resolve()
 
 
@@ -109,13 +109,13 @@ def settings() -> Settings:
 
 
 def read_settings() -> Settings:
-    """Read the settings from the environment, what the running system was started with, and the secrets file."""
+    """Read the settings from the environment, the variables that the system was started with, and the secrets file."""
     state = state_folder()
     try:
         return Settings(_env_file=(state / STARTED_WITH, state / "secrets.env"), state=state)  # type: ignore[call-arg]
     except ValidationError as error:
         raise SettingsError(
-            "; ".join(map(_explain, error.errors())), "Set it anew, or unset it for its default."
+            "; ".join(map(_explain, error.errors())), "Correct it, or unset it for its default."
         ) from None
     except (OSError, UnicodeError) as error:
         raise unusable(state / "secrets.env", error) from error

@@ -1,6 +1,6 @@
-"""How Spark is launched: its environment, its jars and its command line. Tasks, tests and benchmarks all ask here.
+"""How Spark is launched: its environment, its jars and its command line. Airflow tasks, tests and benchmarks use it.
 
-Standard library only, and no syntax newer than the oldest Python that a user may have: the installer uses this file
+Standard library only, and no syntax newer than the oldest Python that a user might have: the installer uses this file
 before there is a virtual environment.
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = "127.0.0.1"
-# A program of seconds ends before the JVM's second compiler has earned what it costs.
+# A program that runs for seconds ends before the JVM's second compiler saves more time than it takes.
 QUICK_START = "-XX:TieredStopAtLevel=1"
 
 
@@ -29,7 +29,7 @@ def class_archive(jars: Path) -> Path:
 
 
 def java_options(jars: Path, *, short: bool = False) -> str:
-    """Return the options of a driver's JVM; one that cannot use the class archive says nothing and does without."""
+    """Return the options of a driver's JVM; one that cannot use the class archive runs without it, silently."""
     return f'"-XX:SharedArchiveFile={class_archive(jars)}"' + (f" {QUICK_START}" if short else "")
 
 
@@ -46,12 +46,12 @@ def submit(  # noqa: PLR0913  # what launches differ in
 
     Args:
         program: the Python file.
-        arguments: the program's own.
+        arguments: the program's arguments.
         master: local[N] or the URL of a Spark master.
-        jars: the setting of this name.
-        more_jars: files beside the connector's.
-        memory: of the driver.
-        options: more of spark-submit's own.
+        jars: the setting `jars`.
+        more_jars: jars besides those of the connector.
+        memory: the driver's memory.
+        options: more options of spark-submit.
     """
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master, "--driver-memory", memory]
     command += ["--jars", ",".join([*connector_jars(jars), *map(str, more_jars)])]

@@ -21,17 +21,17 @@ class StateFolders:
 
     @property
     def all_snapshots(self) -> Path:
-        """A folder for each pipeline, with the snapshots of its master data."""
+        """The folder with one folder of snapshots for each pipeline."""
         return self.root / "snapshots"
 
     def snapshots(self, pipeline: str) -> Path:
-        """The snapshots of a pipeline's master data."""
+        """The folder with the snapshots of a pipeline's master data."""
         return self.all_snapshots / pipeline
 
     def checkpoints(self, pipeline: str) -> Path:
-        """Spark's checkpoints: a folder for each incarnation of the pipeline's topic."""
+        """The folder of Spark's checkpoints, with a folder for each incarnation of the pipeline's topic."""
         return self.root / "checkpoints" / pipeline
 
     def shed(self, pipeline: str) -> Path:
-        """The events that were shed and wait."""
+        """The folder with a pipeline's shed events."""
         return self.root / "shed" / pipeline

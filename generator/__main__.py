@@ -14,6 +14,7 @@ from generator.target import SinkKind
 
 _BAD_PARAMETER = 2
 _SIMULATED_FROM = "2026-01-01T00:00:00Z"
+_LAW_HELP = "integral: the paper's (default); discrete: exactly Zipf's"
 
 
 def _rate(text: str) -> float | None:
@@ -36,17 +37,17 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run", help="send a stream", description="Send a stream, and report how many events were acknowledged."
     )
-    _add_target(run.add_argument_group("where to"))
-    _add_values(run.add_argument_group("what"))
-    _add_time(run.add_argument_group("when"))
+    _add_target(run.add_argument_group("target"))
+    _add_values(run.add_argument_group("events"))
+    _add_time(run.add_argument_group("time"))
     plot = commands.add_parser(
         "plot", help="draw the stream", description="Draw skew.png and bursts.png: the paper's figures 10 and 11."
     )
-    plot.add_argument("--folder", type=Path, default=Path(), help="where the pictures go (default: here)")
+    plot.add_argument("--folder", type=Path, default=Path(), help="folder for the pictures (default: the current one)")
     plot.add_argument("--keys", type=int, default=100_000, help="size of the master data (default 100000)")
     plot.add_argument("--exponent", type=float, default=1.0, help="Zipf's exponent (default 1)")
-    plot.add_argument("--law", choices=get_args(Law), default="integral", help="the paper's, or exactly Zipf's")
-    plot.add_argument("--seed", type=int, default=7, help="chooses the random sequence (default 7)")
+    plot.add_argument("--law", choices=get_args(Law), default="integral", help=_LAW_HELP)
+    plot.add_argument("--seed", type=int, default=7, help="selects the random sequence (default 7)")
     plot.add_argument("--rate", type=float, default=20_000.0, help="mean events per second (default 20000)")
     plot.add_argument("--burstiness", type=float, default=2.0, help="peak over mean rate (default 2)")
     plot.add_argument("--sources", type=int, default=12, help="on/off sources (default 12)")
@@ -54,35 +55,35 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_target(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--sink", choices=get_args(SinkKind), required=True, help="json and parquet are files")
+    group.add_argument("--sink", choices=get_args(SinkKind), required=True, help="json and parquet write a file")
     group.add_argument("--bootstrap", metavar="HOST:PORT", help="Kafka's address")
     group.add_argument("--topic", help="Kafka's topic")
     group.add_argument("--create-topic", action="store_true", help="create the topic if it is missing")
-    group.add_argument("--partitions", dest="create_partitions", type=int, metavar="N", help="of the created topic")
-    group.add_argument("--path", type=Path, help="the file")
+    group.add_argument("--partitions", dest="create_partitions", type=int, metavar="N", help="partitions to create")
+    group.add_argument("--path", type=Path, help="the file of sink json or parquet")
     group.add_argument("--processes", type=int, default=1, help="processes that share the stream (default 1)")
 
 
 def _add_values(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--keys", type=int, required=True, help="size of the master data: product ids are 1..keys")
     group.add_argument("--exponent", type=float, default=1.0, help="Zipf's exponent, 0 is uniform (default 1)")
-    group.add_argument("--law", choices=get_args(Law), default="integral", help="the paper's, or exactly Zipf's")
-    group.add_argument("--seed", type=int, default=0, help="chooses the random sequence (default 0)")
+    group.add_argument("--law", choices=get_args(Law), default="integral", help=_LAW_HELP)
+    group.add_argument("--seed", type=int, default=0, help="selects the random sequence (default 0)")
     group.add_argument("--drift", choices=get_args(Drift), default="none", help="how popularity moves between keys")
     group.add_argument("--drift-every", type=int, default=0, metavar="EVENTS", help="events between two changes")
     group.add_argument("--windows", type=int, default=25, help="parts of the key space for --drift windows")
     group.add_argument("--absent", type=float, default=0.0, metavar="SHARE", help="events with an unknown product")
-    group.add_argument("--malformed", type=float, default=0.0, metavar="SHARE", help="events that nobody can read")
+    group.add_argument("--malformed", type=float, default=0.0, metavar="SHARE", help="events that no consumer can read")
 
 
 def _add_time(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--rate", type=_rate, default=None, help="mean events per second, or max (the default)")
-    group.add_argument("--events", type=int, help="end after so many events")
-    group.add_argument("--duration", type=float, metavar="SECONDS", help="end after so many seconds")
+    group.add_argument("--events", type=int, help="number of events after which the stream ends")
+    group.add_argument("--duration", type=float, metavar="SECONDS", help="seconds after which the stream ends")
     group.add_argument("--burstiness", type=float, default=2.0, help="peak over mean rate; 1 is Poisson (default 2)")
     group.add_argument("--sources", type=int, default=10, help="on/off sources (default 10)")
-    group.add_argument("--active", type=float, default=0.0, metavar="SECONDS", help="of stream between silences")
-    group.add_argument("--silent", type=float, default=0.0, metavar="SECONDS", help="of silence")
+    group.add_argument("--active", type=float, default=0.0, metavar="SECONDS", help="length of stream between silences")
+    group.add_argument("--silent", type=float, default=0.0, metavar="SECONDS", help="length of each silence")
     group.add_argument(
         "--simulate",
         dest="simulated_from",
@@ -90,15 +91,15 @@ def _add_time(group: argparse._ArgumentGroup) -> None:
         nargs="?",
         const=_moment(_SIMULATED_FROM),
         metavar="START",
-        help=f"do not wait: simulate the time from START on (default {_SIMULATED_FROM})",
+        help=f"do not wait: simulate time, beginning at START (default {_SIMULATED_FROM})",
     )
     group.add_argument(
-        "--progress", type=float, default=5.0, metavar="SECONDS", help="between progress lines (0: none)"
+        "--progress", type=float, default=5.0, metavar="SECONDS", help="time between progress lines (0: none)"
     )
 
 
 def _given(options: argparse.Namespace, kind: type[StreamSettings | Target]) -> dict[str, Any]:
-    """The options that are fields of this class."""
+    """Return the options that are fields of this class."""
     return {field.name: getattr(options, field.name) for field in fields(kind) if hasattr(options, field.name)}
 
 

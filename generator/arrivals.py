@@ -1,11 +1,11 @@
-"""The times of events: bursts that look alike at every time scale.
+"""Generate the times of events, with bursts that look alike at every time scale.
 
 The construction of HYBRIDJOIN 2011, appendix, figure 9: N on/off sources, source i with bandwidth 2^i, wait in a
 priority queue for their next toggle. A toggle re-queues the source after a random time proportional to its bandwidth.
 The stream's rate is the total bandwidth of the sources that are on.
 
 The pseudo-code leaves three things open. Here each source has an on/off state of its own; the sources start in their
-stationary state, so the mean rate holds from the first second; and off times may be longer than on times, so that the
+stationary state, so the mean rate holds from the first second; and off times can be longer than on times, so that the
 peak is `burstiness` times the mean (2 in the paper).
 """
 
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 def _fill_levels(
     toggles: Floats, is_on: NDArray[np.bool_], duty: float, first_step: int, rng: np.random.Generator, levels: Floats
 ) -> None:
-    """Fill in the mean total bandwidth of each step, in the order in which the sources toggle."""
+    """Write the mean total bandwidth of each step into `levels`; process the toggles of all sources in time order."""
     levels[:] = 0.0
     count = len(toggles)
     for step in range(len(levels)):
@@ -54,7 +54,7 @@ def _fill_levels(
 
 
 class Bursts:
-    """The on/off sources. Their level over time has a long-run mean of 1 and a peak of `burstiness`."""
+    """The on/off sources. Their level is the rate over the mean rate: its long-run mean is 1, its peak `burstiness`."""
 
     def __init__(self, sources: int, burstiness: float, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -69,7 +69,7 @@ class Bursts:
         self._step = 0
 
     def levels(self, steps: int) -> Floats:
-        """The levels of the next steps."""
+        """Return the level of each of the next steps."""
         levels = np.empty(steps)
         if self._duty == 1.0:
             return np.ones(steps)
@@ -97,7 +97,7 @@ def counts_per_step(settings: StreamSettings, steps_per_chunk: int = _STEPS_PER_
 def arrival_times(settings: StreamSettings) -> Iterator[NDArray[np.int64]]:
     """Yield the times of all events in microseconds since the start, ascending, chunk after chunk.
 
-    Each chunk covers `chunk_seconds`, also one without events.
+    Each chunk covers `chunk_seconds`, even if it has no events.
     """
     steps = round(chunk_seconds(settings) / STEP_SECONDS)
     step_micros = round(STEP_SECONDS * _MICROS)
@@ -110,7 +110,7 @@ def arrival_times(settings: StreamSettings) -> Iterator[NDArray[np.int64]]:
 
 
 def chunk_seconds(settings: StreamSettings) -> float:
-    """The time that a chunk covers; it depends on the settings only, so the same seed gives the same stream."""
+    """Return the seconds that a chunk covers: from the settings alone, so that a seed always gives the same stream."""
     peak_per_step = (settings.rate or 0.0) * settings.burstiness * STEP_SECONDS
     steps = int(min(max(_EVENTS_PER_CHUNK / max(peak_per_step, 1e-9), 1), _STEPS_PER_CHUNK))
     return steps * STEP_SECONDS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 Int64s = NDArray[np.int64]
 
-# fault 1, 2, ...: what a consumer finds
+# The faults, numbered from 1. The comments say what a consumer finds.
 MALFORMED: Final = (
     "truncated",  # the second half of the JSON is missing
     "not_json",  # plain text
@@ -22,7 +22,7 @@ MALFORMED: Final = (
     "text_key",  # product_id is a word
     "text_quantity",  # quantity is a word
     "impossible_time",  # sold_at has a month 13
-    "not_utf8",  # a byte that UTF-8 does not have
+    "not_utf8",  # a byte that is invalid in UTF-8
     "empty",  # no bytes
 )
 _TRUNCATED, _NOT_JSON, _MISSING_KEY, _NULL_KEY, _TEXT_KEY, _TEXT_QUANTITY, _IMPOSSIBLE_TIME, _NOT_UTF8, _EMPTY = range(
@@ -82,7 +82,7 @@ def _put_hex(out: Bytes, at: int, number: int, digits: int) -> int:
 
 @njit(cache=True)
 def _put_event_id(out: Bytes, at: int, sold_at: int, number: int, tag: int) -> int:
-    """A UUID of version 7 (RFC 9562): 48 bits of time, 42 bits of event number, 32 bits of the run's tag."""
+    """Write a UUID of version 7 (RFC 9562): 48 bits of time, 42 bits of event number, 32 bits of the run's tag."""
     at = _put_hex(out, at, sold_at >> 16, 8)
     out[at] = _DASH
     at = _put_hex(out, at + 1, sold_at & 0xFFFF, 4)
@@ -96,7 +96,7 @@ def _put_event_id(out: Bytes, at: int, sold_at: int, number: int, tag: int) -> i
 
 
 def dates(sold_at: Int64s) -> tuple[int, Bytes]:
-    """The first day of a batch, counted from 1970, and YYYY-MM-DD of each day from the first to the last."""
+    """Return a batch's first day, in days since 1970, and YYYY-MM-DD of each day from the first to the last."""
     first, last = int(sold_at.min()) // _DAY_MILLIS, int(sold_at.max()) // _DAY_MILLIS
     days = np.arange(first, last + 1).astype("datetime64[D]")
     text = np.datetime_as_string(days).astype(f"S{_DATE_CHARACTERS}")
@@ -105,7 +105,7 @@ def dates(sold_at: Int64s) -> tuple[int, Bytes]:
 
 @njit(cache=True)
 def _put_time(out: Bytes, at: int, millis: int, fault: int, first_day: int, dates: Bytes) -> int:
-    """ISO 8601 in UTC with milliseconds."""
+    """Write a time as ISO 8601 in UTC with milliseconds."""
     day, milli_of_day = millis // _DAY_MILLIS, millis % _DAY_MILLIS
     date = (day - first_day) * _DATE_CHARACTERS
     for i in range(_DATE_CHARACTERS):
@@ -182,6 +182,6 @@ def encode_events(
 
 @njit(cache=True, nogil=True)
 def encode_event_ids(numbers: Int64s, sold_at: Int64s, tag: int, out: Bytes) -> None:
-    """Write the event ids, one after the other."""
+    """Write the event ids into `out`, one after the other."""
     for i in range(len(numbers)):
         _put_event_id(out, i * EVENT_ID_CHARACTERS, sold_at[i], numbers[i], tag)

@@ -39,7 +39,7 @@ class Events:
         return len(self.numbers)
 
     def part(self, start: int, stop: int) -> "Events":
-        """The events start..stop-1 of this batch, without a copy."""
+        """Return the events start..stop-1 of this batch, without a copy."""
         rows = slice(start, stop)
         return Events(
             self.numbers[rows],
@@ -52,7 +52,7 @@ class Events:
         )
 
     def json_lines(self) -> tuple[bytes, Int64s]:
-        """One line of JSON for each event, and the index of each newline."""
+        """Return one line of JSON for each event, and the index of each newline."""
         out = np.empty(len(self) * encode.LONGEST_EVENT, np.uint8)
         ends = np.empty(len(self), np.int64)
         if len(self) == 0:
@@ -62,7 +62,7 @@ class Events:
         return out[: ends[-1] + 1].tobytes(), ends
 
     def arrow(self) -> pa.RecordBatch:
-        """The events as an Arrow batch; none may be malformed."""
+        """Return the events as an Arrow batch; they must not be malformed."""
         width = encode.EVENT_ID_CHARACTERS
         text = np.empty(len(self) * width, np.uint8)
         encode.encode_event_ids(self.numbers, self.sold_at, self.tag, text)

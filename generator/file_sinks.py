@@ -16,7 +16,7 @@ _ROW_GROUP = 65_536
 
 
 class NullSink:
-    """Drops events: it measures the speed of making them."""
+    """Counts and drops events, to measure how fast the generator makes them."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -27,10 +27,10 @@ class NullSink:
         self._tally.acknowledged += len(events)
 
     def settle(self) -> None:
-        """Nothing is ever open."""
+        """Do nothing: every event is already acknowledged."""
 
     def close(self) -> None:
-        """Nothing is ever open."""
+        """Do nothing: every event is already acknowledged."""
 
 
 class JsonSink:
@@ -52,7 +52,7 @@ class JsonSink:
         self._tally.acknowledged += len(events)
 
     def settle(self) -> None:
-        """Every write is already acknowledged."""
+        """Do nothing: every event is already acknowledged."""
 
     def close(self) -> None:
         """Close the file."""
@@ -83,12 +83,12 @@ class ParquetSink:
         try:
             self._writer.write_table(group)
         except OSError as error:
-            with suppress(OSError):  # the file is lost; the first error says why
+            with suppress(OSError):  # the file is lost; the first error has the cause
                 self._writer.close()
             raise _not_writable(self._path, error) from error
 
     def settle(self) -> None:
-        """Nothing is acknowledged before the footer."""
+        """Do nothing: no event is acknowledged before `close` writes the footer."""
 
     def close(self) -> None:
         """Write the rest and the footer; after a failed write nothing is acknowledged."""

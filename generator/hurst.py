@@ -1,4 +1,4 @@
-"""The Hurst parameter of a series, by two methods: a measure of self-similarity.
+"""Estimate the Hurst parameter of a series, a measure of self-similarity, by two methods.
 
 A series without memory, such as Poisson counts, has 0.5; near 1 bursts look the same at every scale. The methods are
 those of Leland, Taqqu, Willinger and Wilson, "On the self-similar nature of Ethernet traffic" (1994), section 3.
@@ -24,14 +24,14 @@ def _sizes(smallest: int, largest: int) -> NDArray[np.int64]:
 
 
 def by_aggregated_variance(series: Floats, smallest: int, largest: int) -> float:
-    """Estimate H by the variance of the means of blocks of size m, which falls as m^(2H-2)."""
+    """Estimate H from the variance of the means of blocks of size m, which falls as m^(2H-2)."""
     sizes = _sizes(smallest, largest)
     variances = np.array([_blocks(series, size).mean(axis=1).var() for size in sizes])
     return 1.0 + _slope(sizes.astype(np.float64), variances) / 2.0
 
 
 def by_rescaled_range(series: Floats, smallest: int, largest: int) -> float:
-    """Estimate H by the range of the summed deviations in blocks of size m over their deviation: it grows as m^H."""
+    """Estimate H from R/S: a block's range of summed deviations over its standard deviation grows as m^H."""
     sizes = _sizes(smallest, largest)
     ratios = []
     for size in sizes:

@@ -1,4 +1,4 @@
-"""The Kafka sink: it counts an event as acknowledged when the broker has acknowledged it.
+"""Send events to Kafka, and count an event as acknowledged when the broker has acknowledged it.
 
 The producer is idempotent, and the sink checks every future. It waits during an outage, and limits the events in
 flight, because kafka-python (3.0) has no limit for memory. When the producer must change its epoch, kafka-python fails
@@ -28,7 +28,7 @@ _SLICE = 500
 DELIVERY_SECONDS = 600  # the longest outage that the sink waits for
 STOP_SECONDS = 3  # after a stop request; Airflow kills a task five seconds after SIGTERM
 _CLOSE_SECONDS = 0.5
-_BLOCK_SECONDS = 0.5  # while the topic's metadata is missing, the sink looks for a stop request so often
+_BLOCK_SECONDS = 0.5  # between two checks for a stop request while the topic's metadata is missing
 _REQUEST_SECONDS = 30
 _BOOTSTRAP_SECONDS = 5
 _SLEEP_SECONDS = 0.005
@@ -79,16 +79,16 @@ def _no_broker(bootstrap: str, error: Exception) -> SinkError:
 
 
 class _Slice(NamedTuple):
-    """Some events in flight, with few objects for each event: the garbage collector visits all of them."""
+    """Some events in flight, with few objects per event, because the garbage collector visits each object."""
 
     futures: list["FutureRecordMetadata"]
     keys: list[bytes]
     values: list[bytes]
-    due: int  # when the first of them was due, on the tally's clock; 0 without a schedule
+    due: int  # when the first event was due, on the tally's clock; 0 without a schedule
 
 
 class KafkaSink:
-    """Sends events to a topic; the broker acknowledges them."""
+    """Sends events to a topic, and waits for the broker's acknowledgements."""
 
     def __init__(
         self, bootstrap: str, topic: str, tally: Tally, stop: Stop, patience: float = DELIVERY_SECONDS
@@ -101,10 +101,11 @@ class KafkaSink:
             self._producer = KafkaProducer(
                 bootstrap_servers=bootstrap,
                 delivery_timeout_ms=round(patience * 1000),
-                request_timeout_ms=round(min(_REQUEST_SECONDS, patience / 2) * 1_000),  # one try must fit
+                # One request must fit into the delivery timeout.
+                request_timeout_ms=round(min(_REQUEST_SECONDS, patience / 2) * 1_000),
                 **PRODUCER_SETTINGS,
             )
-            with suppress(kafka_errors.KafkaTimeoutError):  # then the first event waits for the metadata
+            with suppress(kafka_errors.KafkaTimeoutError):  # the first event then waits for the metadata
                 self._producer.partitions_for(topic)
         except kafka_errors.KafkaError as error:
             raise _no_broker(bootstrap, error) from error
@@ -151,7 +152,7 @@ class KafkaSink:
     def _send_rest(self, keys: list[bytes], values: list[bytes], futures: list["FutureRecordMetadata"]) -> None:
         send, topic, done = self._producer.send, self._topic, len(futures)
         for key, value in zip(keys[done:], values[done:], strict=True):
-            futures.append(send(topic, value, key))  # one by one: if the next send fails, these still count
+            futures.append(send(topic, value, key))  # one by one: if a send fails, the futures before it still count
 
     def _refusal(self, error: Exception) -> SinkError:
         return SinkError(
@@ -190,13 +191,13 @@ class KafkaSink:
         return False
 
     def _check_patience(self, since: float) -> None:
-        """Raise when nothing was acknowledged for too long: the producer itself waits forever for a frozen broker."""
+        """Raise SinkError when the wait takes too long: the producer itself waits forever for a frozen broker."""
         waited = time.monotonic() - since
         if waited > self._patience + STOP_SECONDS:
             raise self._refusal(kafka_errors.KafkaTimeoutError(f"nothing was acknowledged for {waited:.0f} s"))
 
     def close(self) -> None:
-        """Wait until all sent events are acknowledged, after a stop request for STOP_SECONDS at most."""
+        """Wait until all sent events are acknowledged; after a stop request, wait for at most STOP_SECONDS."""
         try:
             stopped_at = None
             since = time.monotonic()

@@ -37,7 +37,7 @@ def check_plot(settings: StreamSettings) -> None:
 
 def fitted_exponent(frequency: Floats) -> float:
     """Estimate Zipf's exponent from the frequencies of ranks 1, 2, ... by the slope over bins of doubling width."""
-    edges = 2 ** np.arange(2, int(np.log2(len(frequency) + 1)) + 1)  # the two laws differ in the first ranks
+    edges = 2 ** np.arange(2, int(np.log2(len(frequency) + 1)) + 1)  # leave out the first ranks: there the laws differ
     means = np.add.reduceat(frequency, edges - 1)[:-1] / np.diff(edges)
     middles = np.sqrt(edges[:-1] * edges[1:])
     seen = means > 0

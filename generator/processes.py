@@ -1,4 +1,4 @@
-"""Several processes share one stream: each of n sends every n-th event, and one report counts all."""
+"""Run one stream in several processes: each of n processes sends every n-th event, and one report counts all."""
 
 import multiprocessing as mp
 import signal
@@ -33,7 +33,7 @@ class Workers:
         self._stop = stop
         self._go = _spawn.Event()
         self._failures: SimpleQueue[str] = _spawn.SimpleQueue()
-        self._ready = _spawn.Semaphore(0)  # an attribute, so that it lives until the last child has opened it
+        self._ready = _spawn.Semaphore(0)  # an attribute, so that it is not deleted before the last child has opened it
         self._processes: list[SpawnProcess] = []
         for index in range(target.processes):
             share = Share(index, target.processes)
@@ -51,7 +51,7 @@ class Workers:
             waiting -= self._ready.acquire(timeout=_POLL_SECONDS)
 
     def run(self) -> str | None:
-        """Start all at once, wait for the last, and return what failed, or None."""
+        """Start all at once, wait for the last, and return the message of a failure, or None."""
         self._go.set()
         terminated = False
         for process in self._processes:

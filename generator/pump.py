@@ -17,8 +17,8 @@ from generator.tally import Tally, now_micros
 from generator.target import Target
 
 _LARGEST_WRITE = 20_000
-_SHORTEST_SLEEP = 0.01  # a slow stream is sent step by step, not event by event
-_LONGEST_SLEEP = 0.05  # a stop request is seen after so long
+_SHORTEST_SLEEP = 0.01  # the events of a slow stream are collected for so many seconds, then sent together
+_LONGEST_SLEEP = 0.05  # the longest time without a check for a stop request
 
 
 def open_sink(target: Target, tally: Tally, stop: Stop) -> Sink:
@@ -55,7 +55,7 @@ def pump(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share: 
     try:
         _fill(settings, sink, tally, stop, share, tag)
     except BaseException:
-        with suppress(SinkError, OSError):  # the first error says what happened
+        with suppress(SinkError, OSError):  # the first error has the cause
             sink.close()
         raise
     else:
@@ -85,7 +85,7 @@ def _fill(settings: StreamSettings, sink: Sink, tally: Tally, stop: Stop, share:
 
 
 def _write_when_due(chunk: Chunk, began: int, sink: Sink, tally: Tally, stop: Stop) -> None:
-    """Write each event when it is due; when late, as fast as the sink accepts them."""
+    """Write each event when it is due; write late events as fast as the sink accepts them."""
     at, size = 0, len(chunk.events)
     while not stop.requested:
         elapsed = now_micros() - began

@@ -1,6 +1,6 @@
 """Run a stream into a sink, in this process or in several, and report exactly what was acknowledged.
 
-Slow imports are where they are used: the caller can install its signal handlers before.
+Slow modules are imported where they are used, so that the caller can install its signal handlers first.
 """
 
 import multiprocessing as mp
@@ -29,7 +29,7 @@ def run_stream(
 ) -> Report:
     """Run the stream to its end, or until `stop` is requested.
 
-    It prints nothing and installs no signal handler: the caller may do both.
+    It prints nothing and installs no signal handler; the caller can do both.
     """
     target.check(settings)
     if not 0 <= progress_seconds <= MAX_SECONDS:

@@ -43,14 +43,14 @@ class StreamSettings:
         sources: Number of on/off sources; their bandwidths are 2, 4, ... 2^sources.
         active: Seconds of stream between two silences.
         silent: Seconds of silence, without events.
-        events: Ends the stream after so many events.
-        duration: Ends the stream after so many seconds.
+        events: Number of events after which the stream ends.
+        duration: Seconds after which the stream ends.
         drift: How popularity moves between keys: "none", "steps", "gradual" or "windows" (see docs/generator.md).
         drift_every: Events between two changes.
         windows: With drift "windows", the number of parts of the key space; the stream visits one after the other.
         absent: Share of events whose key is not in the master data (product ids above `keys`).
         malformed: Share of events that no consumer can read.
-        simulated_from: Starts simulated time, which passes without waiting; None is real time.
+        simulated_from: Start of simulated time, which passes without waiting; None is real time.
     """
 
     keys: int
@@ -133,7 +133,7 @@ class StreamSettings:
         _require(fits, "simulated_from", rule, str(start), "choose a date of our time, or a shorter stream")
 
     def _longest_seconds(self) -> float:
-        """The longest time that a limited stream takes, at half the mean rate and with one long pause."""
+        """Return the longest time that a limited stream takes, at half the mean rate and with one long pause."""
         limits = [] if self.duration is None else [self.duration]
         if self.events is not None and self.rate:
             share = self.active / (self.active + self.silent) if self.active else 1.0
@@ -142,6 +142,6 @@ class StreamSettings:
         return min(limits)
 
     def simulated_start_ms(self) -> int:
-        """The start of simulated time, in milliseconds since 1970."""
+        """Return the start of simulated time, in milliseconds since 1970."""
         moment = self.simulated_from or datetime.fromtimestamp(0, UTC)
         return round(moment.timestamp() * 1000)

@@ -12,10 +12,13 @@ class SinkError(RuntimeError):
 
 
 class Stop:
-    """A request to end the stream early; events that were sent are still made safe.
+    """A request to end the stream early; the sink still waits for the acknowledgement of events that it has sent.
 
-    A plain flag, which a signal handler or another thread sets: with an Event or a lock, a signal handler could block
-    forever.
+    It is a plain attribute that a signal handler or another thread sets: with an Event or a lock, a signal handler
+    could block forever.
+
+    Args:
+        also: returns whether there is another reason to stop.
     """
 
     def __init__(self, also: Callable[[], bool] = lambda: False) -> None:
@@ -42,4 +45,4 @@ class Sink(Protocol):
         """Check acknowledgements while there is nothing to write."""
 
     def close(self) -> None:
-        """Make all written events safe and count them."""
+        """Wait for the acknowledgement of all written events, count them, and close the sink."""

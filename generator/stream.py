@@ -1,4 +1,4 @@
-"""The stream: times and values, put together into batches of events."""
+"""Combine times and values into the stream: batches of events."""
 
 import secrets
 import time
@@ -35,7 +35,7 @@ class Chunk:
 
 
 def choose_tag(settings: StreamSettings) -> int:
-    """Choose the run's 32 bits in event ids: from the seed in simulated time, so that a run can be repeated."""
+    """Choose the run's 32 bits in event ids: random, or in simulated time from the seed, so that a run can repeat."""
     if settings.simulated_from is not None:
         return int(np.random.default_rng(settings.seed).integers(2**32))
     return secrets.randbits(32)

@@ -28,29 +28,29 @@ class Tally(ctypes.Structure):
     cpu: int
 
     def lag(self, now: int) -> int:
-        """The lag behind schedule: the age of the oldest event that is due and not acknowledged."""
-        since = self.open_since or self.waiting_since  # a sent event was due before one that waits
+        """Return the lag behind schedule: how long the oldest event without acknowledgement has been due."""
+        since = self.open_since or self.waiting_since  # an event that is sent was due before one that is not
         return now - since if since else 0
 
     def note_lag(self, due: int) -> None:
-        """Update the worst lag with an event that was due then (0: no schedule) and is sent or acknowledged now."""
+        """Update the worst lag with an event that was due at `due` (0: no schedule) and is sent or acknowledged now."""
         if due:
             self.worst_lag = max(self.worst_lag, now_micros() - due)
 
 
 def now_micros() -> int:
-    """The time in microseconds, on the clock of all tallies."""
+    """Return the microseconds of the monotonic clock that all tallies use."""
     return time.monotonic_ns() // 1000
 
 
 @dataclass(frozen=True)
 class Report:
-    """The exact report of a run, for all its processes.
+    """The exact counts of a run, summed over its processes.
 
     Attributes:
         sent: Events given to the sink.
         acknowledged: Events that the sink has confirmed; each counts once.
-        resent: Repeated sends of events whose outcome was unknown.
+        resent: Events sent again because it was unknown whether the broker had them; each resend counts.
         seconds: From the first event to the last acknowledgement.
         worst_lag: The longest lag behind schedule, in seconds.
         cpu_seconds: Processor time of all processes, from the first event to the last acknowledgement.

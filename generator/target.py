@@ -1,4 +1,4 @@
-"""Where a stream goes."""
+"""The target of a stream: a sink, and the processes that write to it."""
 
 import re
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ class Target:
         sink: "kafka", "json" or "parquet" (a file), "stdout" (JSON) or "none" (count only).
         bootstrap: Kafka's host:port.
         topic: Kafka's topic.
-        create_partitions: Creates a missing topic with so many partitions; None leaves topics alone.
-        path: The file.
-        processes: Number of processes that share the stream; for "kafka" and "none".
+        create_partitions: Number of partitions with which to create a missing topic; None creates no topic.
+        path: The file of sink "json" or "parquet".
+        processes: Number of processes that share the stream; more than 1 only for "kafka" and "none".
     """
 
     sink: SinkKind

@@ -1,7 +1,8 @@
 """The values of event n: product, quantity, store, and its fault if it is malformed.
 
-All are a pure function of (seed, n): SplitMix64 has random access, so processes can share the events of one stream, and
-a batch may begin anywhere. The kernels share one file because numba's cache ignores changes in called files.
+All are a pure function of the settings and n: SplitMix64 has random access, so processes can share the events of one
+stream, and a batch can begin at any event. The kernels share one file because numba's cache ignores changes in called
+files.
 
 Zipf's law is drawn as in HYBRIDJOIN 2011, appendix, figure 9, GETDISTRIBUTIONVALUE (the inverse of the integral), or
 exactly, by rejection inversion (Hörmann and Derflinger, 1996).
@@ -22,7 +23,7 @@ UInt8s = NDArray[np.uint8]
 
 STORES = 100
 MAX_QUANTITY = 10
-MALFORMED_KINDS = 9  # encode.py writes them
+MALFORMED_KINDS = 9  # the faults in encode.MALFORMED
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -31,7 +32,7 @@ _U11, _U27, _U30, _U31, _U32 = (np.uint64(shift) for shift in (11, 27, 30, 31, 3
 _ROUNDS = 4
 _NEVER = 2**62
 
-# The meaning of each of an event's draws.
+# Each event has 8 random numbers (draws). These are the indices of the draws in use.
 _DRAWS = np.uint64(8)
 _RANK, _DETAIL, _FAULT, _FAULT_KIND, _ABSENT, _CROSSOVER = (np.uint64(draw) for draw in range(6))
 
@@ -67,7 +68,7 @@ def recipe(settings: StreamSettings) -> Recipe:
 
 @njit(cache=True)
 def _mix(x: np.uint64) -> np.uint64:
-    """SplitMix64's output function."""
+    """Apply SplitMix64's output function."""
     x = (x ^ (x >> _U30)) * _MIX_1
     x = (x ^ (x >> _U27)) * _MIX_2
     return x ^ (x >> _U31)
@@ -75,13 +76,13 @@ def _mix(x: np.uint64) -> np.uint64:
 
 @njit(cache=True)
 def _unit(bits: np.uint64) -> float:
-    """A double in [0, 1) from 64 random bits."""
+    """Return a double in [0, 1) from 64 random bits."""
     return (bits >> _U11) * 2.0**-53
 
 
 @njit(cache=True)
 def _integral(x: float, e: float) -> float:
-    """The integral of t^-e from 1 to x: the logarithm at e = 1, and without cancellation near it."""
+    """Return the integral of t^-e from 1 to x: the logarithm for e = 1, and without cancellation for e near 1."""
     if e == 1.0:
         return log(x)
     return expm1((1.0 - e) * log(x)) / (1.0 - e)
@@ -89,7 +90,7 @@ def _integral(x: float, e: float) -> float:
 
 @njit(cache=True)
 def _inverse(area: float, e: float) -> float:
-    """The x at which the integral of t^-e from 1 reaches `area`."""
+    """Return the x at which the integral of t^-e from 1 to x is `area`."""
     if e == 1.0:
         return exp(area)
     if e == 0.0:
@@ -104,13 +105,13 @@ def _clip(rank: int, keys: int) -> int:
 
 @njit(cache=True)
 def _integral_rank(bits: np.uint64, keys: int, e: float, total: float) -> int:
-    """Figure 9, lines 28 to 31, with x-min = 1 and x-max = keys + 1: rank k has the area from k to k + 1."""
+    """Draw a rank (figure 9, lines 28 to 31, x-min = 1, x-max = keys + 1): rank k has the area from k to k + 1."""
     return _clip(int(_inverse(_unit(bits) * total, e)), keys)
 
 
 @njit(cache=True)
 def _discrete_rank(bits: np.uint64, keys: int, e: float) -> int:
-    """A rank whose probability is exactly proportional to rank^-e, by rejection inversion."""
+    """Draw a rank whose probability is exactly proportional to rank^-e, by rejection inversion."""
     low = _integral(1.5, e) - 1.0
     high = _integral(keys + 0.5, e)
     surely = 2.0 - _inverse(_integral(2.5, e) - 2.0**-e, e)
@@ -134,7 +135,7 @@ def _choose_permutation(seed: np.uint64, version: int, constants: UInt64s) -> No
 
 @njit(cache=True)
 def _permute(index: int, size: int, constants: UInt64s) -> int:
-    """Map 0..size-1 onto itself, without memory.
+    """Return the image of `index` under a permutation of 0..size-1, without a table.
 
     Adding, multiplying by an odd number and folding high bits onto low ones are bijections of the smallest power of
     two that holds `size`. An image outside of `size` is mapped again until it is inside (cycle walking): at most two
@@ -227,7 +228,7 @@ def draw_ranks(settings: StreamSettings, count: int) -> Int64s:
 
 
 def keys_of_ranks(settings: StreamSettings, ranks: Int64s, interval: int = 0) -> Int64s:
-    """The product ids of these ranks in a drift interval, over the whole key space (not for drift "windows")."""
+    """Return the product ids of these ranks in a drift interval, over the whole key space (not for drift "windows")."""
     products = np.empty(len(ranks), np.int64)
     _fill_keys(recipe(settings), interval, ranks, products)
     return products

@@ -1,1 +1,1 @@
-"""What Airflow runs for us: operators, sensors and hooks. Airflow itself loads this folder for its plugins."""
+"""Our Airflow operators, sensors and hooks. This is also the folder that Airflow loads its plugins from."""

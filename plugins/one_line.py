@@ -1,7 +1,7 @@
-"""How a task of ours fails: with one line that says what, where and what to do next, and without a traceback.
+"""How our Airflow tasks fail: with one line that says what, where and what to do next, and without a traceback.
 
-Airflow logs a traceback for every exception but SystemExit. So an error of Freshet's is logged and becomes one of two
-exits. The retry policy of our operators fails a task at once when the error is permanent.
+Airflow logs a traceback for every exception but SystemExit. So one of Freshet's errors is logged and then raised as one
+of two kinds of SystemExit. The retry policy of our operators fails an Airflow task at once if the error is permanent.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 
 class PermanentExit(SystemExit):
-    """Ends a task that no retry can help."""
+    """Ends an Airflow task after a permanent error."""
 
 
 class TransientExit(SystemExit):
-    """Ends a task that a retry may help."""
+    """Ends an Airflow task after a transient error."""
 
 
 RETRY_POLICY = ExceptionRetryPolicy(
@@ -36,12 +36,12 @@ RETRY_POLICY = ExceptionRetryPolicy(
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Let the block fail with one line."""
+    """Log an error of the block in one line, and end the Airflow task without a traceback."""
     try:
         yield
     except FreshetError as error:
         log.error("%s", error)  # noqa: TRY400  # the traceback is what nobody wants to read
         raise (PermanentExit if isinstance(error, PermanentError) else TransientExit)(1) from None
     except pymysql.MySQLError as error:
-        log.error("the warehouse says: %s. See whether it is healthy: make status", error.args[-1])  # noqa: TRY400
+        log.error("warehouse error: %s. See whether MariaDB is healthy: make status", error.args[-1])  # noqa: TRY400
         raise TransientExit(1) from None

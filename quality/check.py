@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from foundation.connections import Login
 
 Expectation = dict[str, Any]  # type and kwargs, as Great Expectations names them
-NEWEST = 100_000  # a check reads so many rows of each partition
+NEWEST = 100_000  # a check reads at most this many rows of each Kafka partition: the newest
 SUITES = ROOT / "quality" / "suites"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a check: a line for each expectation, and the lines of those that are not met."""
+    """The result of a check: one line for each expectation, and again the lines of expectations that are not met."""
 
     lines: list[str]
     failures: list[str]
@@ -74,9 +74,9 @@ def check_table(table: str, expectations: list[Expectation], checker: Login) -> 
 
 
 def _closed_set(table: str, checker: Login) -> str | None:
-    """Return the SQL condition for the newest rows of each partition; None for a table without partitions.
+    """Return the SQL condition for the newest rows of each Kafka partition, or None for a table without kafka_offset.
 
-    A check runs several queries. The condition keeps rows that arrive in between out of all of them.
+    A check runs several queries. The condition excludes rows that arrive between them, so that all see the same rows.
     """
     newest = f"SELECT source, kafka_partition, MAX(kafka_offset) FROM {table} GROUP BY source, kafka_partition"  # noqa: S608
     with connect(checker) as connection, connection.cursor() as cursor:

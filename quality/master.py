@@ -1,4 +1,4 @@
-"""The check before master data is published: general expectations of a ranked copy, and its table's own suite."""
+"""Check a ranked copy before it is published: the expectations of every ranked copy, and the suite of its table."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def check_ranking(checker: Login, master: Master, ranking: Ranking, least_rows: 
     """Check the ranked copy, the master rows in the order of frequency, before it is published.
 
     Args:
-        checker: the account that checks.
+        checker: the account that reads the copy, with its address.
         master: the master table; its ranked copy must also meet `quality/suites/<table>.json`, if that file exists.
-        ranking: what RankMasterOperator knows of the copy: its rows and its position in the change log.
-        least_rows: the least number of rows that the copy must have.
+        ranking: what is known of the copy; it must have at least `least` and at most `most` rows.
+        least_rows: the copy must have at least this many rows, and at least one.
     """
     suite = read_suite(master.table) if (SUITES / f"{master.table}.json").exists() else []
     return check_table(Names(master.table).next_by_rank, [*_general(master, ranking, least_rows), *suite], checker)

@@ -1,1 +1,1 @@
-"""How Kafka, MariaDB, Spark and Airflow are installed and run on one machine."""
+"""Install and run Kafka, MariaDB, Spark and Airflow on one machine."""

@@ -32,15 +32,15 @@ def main() -> None:
         try:
             command()
         except (pymysql.MySQLError, httpx.HTTPError, KafkaError) as error:
-            raise UnfitError(f"a service stopped answering ({error})", "See which: make status") from error
+            raise UnfitError(f"a service stopped answering ({error})", "To see which one: make status") from error
 
 
 def say(line: str) -> None:
-    """Print a line at once, also into a pipe; end the program when the reader has closed the pipe."""
+    """Print a line and flush it; end the program if standard output is a pipe that its reader has closed."""
     try:
         print(line, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes at exit: let that succeed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's flush at exit does not fail
         sys.exit()
 
 
@@ -85,8 +85,8 @@ def sql() -> None:
     """Open MariaDB's client with the read-only account of analysts."""
     config = healthy("mariadb")
     client = mariadb.base_folder(config) / "bin" / "mariadb"
-    # The password goes through the environment: everybody can read a command line. The server on this machine has no
-    # certificate; without the option the client warns about that.
+    # The password goes through the environment, because every user can read a command line. The server on this machine
+    # has no certificate; without --skip-ssl-verify-server-cert the client warns about that.
     environment = {**os.environ, "MYSQL_PWD": config.secret("reader_password")}
     address = [f"--host={config.mariadb_host}", f"--port={config.mariadb_port}", "--user=reader"]
     options = ["--no-defaults", "--skip-ssl-verify-server-cert"]
@@ -94,7 +94,7 @@ def sql() -> None:
 
 
 def topic() -> None:
-    """Print the enriched topic's events as they arrive."""
+    """Print the messages of the enriched topic as they arrive."""
     for line in follow(healthy("kafka").kafka_bootstrap, "sales.enriched"):
         say(line)
 
@@ -113,7 +113,7 @@ def password() -> None:
 
 
 def list_settings() -> None:
-    """Print every setting with its value; of a secret print the name only."""
+    """Print every setting with its value; for a secret, print only the name."""
     config = settings()
     for name, field in Settings.model_fields.items():
         value = "(in secrets.env)" if name in SECRET_NAMES else getattr(config, name)

@@ -1,6 +1,6 @@
 """Create the warehouse's schema and its four accounts, with the least rights each needs: `python -m services.accounts`.
 
-The migrations grant the loader its rights to write, table by table, beside the tables.
+The loader gets its rights on a table when the table is created: by a migration, or when a pipeline is prepared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def create_accounts(config: Settings) -> None:
     except pymysql.MySQLError as error:
         raise UnfitError(
             f"the accounts cannot be created at {root.host}:{root.port} ({error})",
-            "Check that MariaDB runs there and that FRESHET_ROOT_PASSWORD is its root's, then run this again.",
+            "Check that MariaDB runs there and that FRESHET_ROOT_PASSWORD is the password of its root account, "
+            "then run this again.",
         ) from error
 
 

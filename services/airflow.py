@@ -16,7 +16,7 @@ ADMIN = "admin"
 
 
 def main() -> None:
-    """Become the airflow command with the given arguments."""
+    """Replace this process with the airflow command and the given arguments."""
     config = settings()
     airflow = Path(sys.executable).with_name("airflow")
     arguments = sys.argv[1:]
@@ -32,12 +32,12 @@ def write_login(config: Settings) -> None:
 
 
 def password_file(config: Settings) -> Path:
-    """The simple auth manager's file, in Airflow's home."""
+    """Return the path of the simple auth manager's password file, in Airflow's home."""
     return config.state / "airflow" / "login.json"
 
 
 def environment(config: Settings, component: str = "") -> dict[str, str]:
-    """Return the environment of a component. All get the same, except for secrets: each gets those that it uses."""
+    """Return the environment of a component. Components differ only in secrets: each gets those that it uses."""
     home = config.state / "airflow"
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     database = config.airflow_database.get_secret_value() or f"sqlite:///{home / 'airflow.db'}"
@@ -61,7 +61,7 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
         "API_AUTH__JWT_ISSUER": "freshet",
         "LOGGING__BASE_LOG_FOLDER": home / "logs",
         "DAG_PROCESSOR__REFRESH_INTERVAL": 30,
-        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.5,  # seconds between a task's end and the next one's start
+        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.5,  # seconds; it delays the start of the next Airflow task
         "USAGE_DATA_COLLECTION__ENABLED": False,
     }
     if component == "api-server":
@@ -69,7 +69,7 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
     if component in ("api-server", "scheduler"):  # the scheduler signs tokens, the server checks them
         options["API_AUTH__JWT_SECRET"] = config.secret("airflow_jwt_secret")
     airflow = {f"AIRFLOW__{name}": str(value) for name, value in options.items()}
-    # The LocalExecutor runs tasks in the scheduler; triggers look at the warehouse as the loader.
+    # The LocalExecutor runs Airflow tasks in the scheduler; triggers look at the warehouse as the loader.
     accounts = {"scheduler": ("owner", "loader", "reader", "checker"), "triggerer": ("loader",)}.get(component, ())
     for_tasks = connections(config, accounts) if accounts else {}
     for_programs = {
@@ -83,9 +83,9 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
 
 
 def connections(config: Settings, accounts: tuple[str, ...]) -> dict[str, str]:
-    """Return Airflow's connections, to the warehouse by these accounts.
+    """Return Airflow's connections as environment variables, to the warehouse by these accounts.
 
-    A connection of the same id that is made in Airflow's UI does not override these.
+    They override connections that are made in Airflow's UI.
     """
     warehouse: dict[str, dict[str, object]] = {
         account: {

@@ -1,4 +1,4 @@
-"""A small client of Airflow's REST API: log in, trigger a Dag, look at its runs."""
+"""A small client for Airflow's REST API: log in, trigger a Dag, read its runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FINISHED = ("success", "failed")
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a Dag, as of the last request."""
+    """One run of a Dag, as it was at the request."""
 
     dag: str
     run_id: str
@@ -26,7 +26,7 @@ class Run:
     tasks: dict[str, str]
 
     def unfinished(self) -> str | None:
-        """Return None when the run has ended, else the names of its active tasks."""
+        """Return None when the run has ended, else the names of its active tasks, or its state if no task is active."""
         if self.state in FINISHED:
             return None
         active = [
@@ -35,7 +35,7 @@ class Run:
         return ", ".join(active) or self.state
 
     def failed_tasks(self) -> list[str]:
-        """Name the tasks that failed."""
+        """Return the names of the tasks that failed."""
         return [name for name, state in self.tasks.items() if state == "failed"]
 
 
@@ -67,7 +67,7 @@ class AirflowApi:
         ]
 
     def trigger(self, dag: str, conf: dict[str, object] | None = None, run_id: str | None = None) -> str:
-        """Start a run, unless one with this id exists, and return its id."""
+        """Start a run, unless a run with this id exists, and return the run's id."""
         body = {"logical_date": None, "conf": conf or {}, **({"dag_run_id": run_id} if run_id else {})}
         answer = self._http.post(f"/api/v2/dags/{dag}/dagRuns", json=body)
         if run_id and answer.status_code == httpx.codes.CONFLICT:

@@ -59,14 +59,14 @@ def run_dag(
 
 def start_run(api: AirflowApi, report: Callable[[str], None], params: dict[str, object] | None) -> str:
     """Start a run of the Dag unless one is active, and return the id of the active run."""
-    run_id = f"make__{uuid4()}"  # chosen here, so that a repeated request starts no second run
+    run_id = f"make__{uuid4()}"  # chosen here, so that a retried request starts no second run
 
     def started() -> None:
         nonlocal run_id
         if active := api.runs(DAG, "queued", "running"):
             if run_id not in active:
                 run_id = active[0]
-                report(f"  it runs already: following {run_id}")
+                report(f"  a run is already active: following {run_id}")
         else:
             api.trigger(DAG, params, run_id)
 
@@ -75,7 +75,7 @@ def start_run(api: AirflowApi, report: Callable[[str], None], params: dict[str, 
 
 
 def retried(check: Callable[[], str | None]) -> Callable[[], str | None]:
-    """Make a check for `wait_until` that treats a missing answer from Airflow as an obstacle, not as a failure."""
+    """Wrap a check for `wait_until`: if Airflow does not answer, return an obstacle instead of raising an error."""
 
     def ask() -> str | None:
         try:
@@ -102,9 +102,9 @@ def where_to_look(config: Settings) -> str:
 {rows:,} enriched sales of {products:,} products are in the warehouse, and more arrive every second.
 
   Airflow       {config.airflow_api}   user {ADMIN}, password: make password
-  Warehouse     make sql               (an analyst's prompt; try: SELECT * FROM sales ORDER BY sold_at DESC LIMIT 5;)
+  Warehouse     make sql               (analysts' SQL client; try: SELECT * FROM sales ORDER BY sold_at DESC LIMIT 5;)
   Topics        sales and sales.enriched on {config.kafka_bootstrap}
-  Watch it      make topic             (the enriched topic as it grows)
+  Messages      make topic             (the messages of sales.enriched as they arrive)
   State         make status, make logs
   Stop          make down
 """  # noqa: S608

@@ -1,6 +1,7 @@
-"""Health checks: each asks the service itself, by the protocol that its clients use.
+"""Health checks: each sends a request to the service, over the protocol that its clients use.
 
-`python -m services.health SERVICE` is the health check of a container: exit code 1 and one line if it is not healthy.
+`python -m services.health SERVICE` is the health check of a container: if the service is not healthy, it prints one
+line and ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def kafka(config: Settings) -> str | None:
     """Return None when the broker answers, else why not."""
     milliseconds = TIMEOUT_SECONDS * 1000
     try:
-        # A plain connection first: where nobody listens, kafka-python retries until its timeout.
+        # Open a plain connection first: if nothing listens on the port, kafka-python retries until its timeout.
         socket.create_connection((config.kafka_host, config.kafka_port), TIMEOUT_SECONDS).close()
         KafkaAdminClient(
             bootstrap_servers=config.kafka_bootstrap, request_timeout_ms=milliseconds, bootstrap_timeout_ms=milliseconds

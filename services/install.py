@@ -35,7 +35,7 @@ def main() -> None:
     """Check the machine, then install what is missing."""
     check_writable(HOME)
     lock = (HOME / "install.lock").open("w")
-    fcntl.flock(lock, fcntl.LOCK_EX)  # of two makes at once, the second waits, then finds everything installed
+    fcntl.flock(lock, fcntl.LOCK_EX)  # a second make at the same time waits here, then finds everything installed
     check_java()
     missing = [part for part in parts() if not _is_current(*part[:2])]
     if missing:
@@ -68,7 +68,7 @@ def install_python() -> None:
 
 
 def copy_jars(profile: str) -> None:
-    """Copy the jars of one profile of the pom into its folder."""
+    """Copy the jars of one profile of the pom into the profile's folder."""
     folder = HOME / "jars" / profile
     shutil.rmtree(str(folder), ignore_errors=True)
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
@@ -97,9 +97,9 @@ def install_mariadb() -> None:
 
 
 def archive_classes() -> None:
-    """Archive Spark's classes in the form in which a JVM loads them: each application starts seconds sooner.
+    """Create a JVM class archive (AppCDS) of Spark's classes, so that each Spark application starts seconds sooner.
 
-    A JVM that cannot use the archive, for example of another version, ignores it.
+    A JVM that cannot use the archive, for example because it has another version, ignores it.
     """
     archive = spark_launch.class_archive(HOME / "jars")
     options = f'{spark_launch.QUICK_START} "-XX:ArchiveClassesAtExit={archive}"'
@@ -113,7 +113,7 @@ def archive_classes() -> None:
 
 
 def remove_stale_kernels() -> None:
-    """Remove all compiled kernels when one has changed: numba's cache ignores changes in called files."""
+    """Remove all compiled kernels if the source of one has changed: numba's cache ignores changes in called files."""
     files = sorted(path for folder in ("generator", "semistream", "spark_apps") for path in (ROOT / folder).rglob("*"))
     sources = [path.read_bytes() for path in files if path.suffix == ".py"]
     kernels = b"".join(source for source in sources if any(mark in source for mark in KERNEL_MARKS))
@@ -137,7 +137,7 @@ def _uv(python: str) -> str:
 
 
 def _run(title: str, command: list, environment: dict = None) -> None:  # type: ignore[assignment,type-arg]  # noqa: RUF013  # no `| None` in old Pythons
-    """Run one step and print its progress every few seconds; its output goes to a log, which a failure quotes."""
+    """Run a command, print every few seconds that it runs, and write its output to a log; an error quotes the log."""
     log = HOME / "logs" / f"install-{title.split(maxsplit=1)[0].lower()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -181,7 +181,7 @@ def _is_current(part: str, pins: bytes) -> bool:
 
 
 def _fingerprint(pins: bytes) -> str:
-    """Return the checksum of a part's pins and of this folder: an installation works only where it was made."""
+    """Return the checksum of a part's pins and of this folder's path: an installation works only in its own folder."""
     return hashlib.sha256(os.fsencode(str(ROOT)) + pins).hexdigest()
 
 

@@ -37,7 +37,7 @@ replica.fetch.max.bytes=16777216
 
 
 def main() -> None:
-    """Format the data folder at the first start, then become the broker."""
+    """Format the data folder at the first start, then replace this process with the broker."""
     config = settings()
     home = config.state / "kafka"
     home.mkdir(parents=True, exist_ok=True)
@@ -45,20 +45,20 @@ def main() -> None:
     text = PROPERTIES.format(port=config.kafka_port, controller_port=config.kafka_controller_port, data=home / "data")
     properties.write_text(text)
     if not (home / "data" / "meta.properties").exists():
-        shutil.rmtree(home / "data", ignore_errors=True)  # of a format that was interrupted
+        shutil.rmtree(home / "data", ignore_errors=True)  # left by an interrupted format
         format_storage(config, properties)
     command = java(config, "-Xms256m", "-Xmx512m", "kafka.Kafka", str(properties))
     os.execvp(command[0], command)
 
 
 def format_storage(config: Settings, properties: Path) -> None:
-    """Give the data folder its cluster id."""
+    """Format the data folder with a new cluster id."""
     arguments = ["format", "-t", str(uuid.uuid4()), "--standalone", "-c", str(properties)]
     subprocess.run(java(config, "kafka.tools.StorageTool", *arguments), check=True)
 
 
 def java(config: Settings, *arguments: str) -> list[str]:
-    """Return the command line of a main class in Kafka's jars."""
+    """Return the command line that runs a main class in Kafka's jars."""
     logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     return ["java", "-cp", f"{config.jars / 'kafka'}/*", logging, *arguments]
 

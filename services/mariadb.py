@@ -11,8 +11,8 @@ from foundation.errors import SettingsError
 from foundation.settings import ROOT, Settings, settings
 from services.one_line import one_line
 
-# These run before the server listens for the first time, so nobody can use an account without a password. They go
-# through standard input, so no process list shows the password.
+# These statements run before the server listens for the first time, so nobody can use an account without a password.
+# The server reads them from standard input, so no process list shows the password.
 FIRST_STATEMENTS = """\
 FLUSH PRIVILEGES;
 DELETE FROM mysql.global_priv WHERE User <> 'mariadb.sys';
@@ -24,7 +24,7 @@ GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 
 
 def main() -> None:
-    """Create the data folder at the first start, then become the server."""
+    """Create the data folder at the first start, then replace this process with the server."""
     config = settings()
     home = config.state / "mariadb"
     data = home / "data"
@@ -55,9 +55,9 @@ def options(config: Settings, data: Path) -> list[str]:
         "--no-defaults",
         f"--basedir={base_folder(config)}",
         f"--datadir={data}",
-        "--socket=mariadb.sock",  # relative to the data folder: a socket's path may have 107 bytes only
+        "--socket=mariadb.sock",  # relative to the data folder: the path of a socket has at most 107 bytes
         f"--pid-file={data.parent / 'mariadb.pid'}",
-        f"--tmpdir={temporary_folder(data)}",  # not /tmp: a server that starts removes all temporary tables there
+        f"--tmpdir={temporary_folder(data)}",  # not /tmp: a server removes all temporary tables there when it starts
         "--bind-address=127.0.0.1",
         f"--port={config.mariadb_port}",
         "--skip-name-resolve",
@@ -65,13 +65,13 @@ def options(config: Settings, data: Path) -> list[str]:
         "--character-set-server=utf8mb4",
         "--default-time-zone=+00:00",
         "--innodb-buffer-pool-size=256M",
-        "--max-allowed-packet=64M",  # Kafka's largest message is 16M, and a rejected message is kept whole
+        "--max-allowed-packet=64M",  # a message in Kafka has up to 16M, and a rejected event is stored whole
         *run_as(),
     ]
 
 
 def temporary_folder(data: Path) -> Path:
-    """The folder for temporary tables that are too large for memory; this server alone uses it."""
+    """Return the folder for temporary tables that are too large for memory; only this server uses it."""
     return data.parent / "tmp"
 
 
@@ -81,7 +81,7 @@ def server(config: Settings) -> str:
     found = shutil.which(named)
     if found is None:
         raise SettingsError(
-            f"FRESHET_MARIADBD must be the path of a mariadbd, got {str(named)!r}, which is no program",
+            f"FRESHET_MARIADBD must be the path of a mariadbd, got {str(named)!r}, which is not an executable file",
             "Correct the path, or unset it.",
         )
     return str(Path(found).resolve())

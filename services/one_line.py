@@ -1,6 +1,6 @@
 """End a program with one line that says what went wrong and what to do next, never with a traceback.
 
-Standard library only, and no syntax newer than the oldest Python that a user may have: the installer uses this file
+This file imports only the standard library and works on old Pythons: the installer runs it on the system's Python,
 before there is a virtual environment.
 """
 

@@ -62,8 +62,8 @@ def free_ports(number: int) -> list[int]:
 
 
 def owner_of(port: int) -> str:
-    """Return the name of the program that listens on a port; the kernel hides those of other users."""
-    with suppress(psutil.Error):  # it may end meanwhile
+    """Return the name of the program that listens on a port; the kernel hides the programs of other users."""
+    with suppress(psutil.Error):  # the program can end during the search
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,) and connection.pid:
                 return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"

@@ -1,7 +1,7 @@
 """Check that a machine has what the installation needs; each error is one line.
 
-Runs on the system's ``python3``, before there is a virtual environment: standard library only, and no syntax newer
-than the oldest Python that a user may have.
+It runs on the system's ``python3``, before there is a virtual environment. So it imports only the standard library and
+works on old Pythons.
 """
 
 import os
@@ -21,7 +21,7 @@ PROBE = "import sys, venv, ensurepip; print(*sys.version_info[:2])"
 
 
 def find_python() -> str:
-    """Return a supported interpreter: FRESHET_PYTHON if it is set, else the first on the PATH."""
+    """Return a supported interpreter: FRESHET_PYTHON if it is set, else the first supported one on the PATH."""
     named = os.environ.get("FRESHET_PYTHON")
     minors = range(NEWEST_PYTHON[1], OLDEST_PYTHON[1] - 1, -1)
     candidates = [named] if named else ["python3", *(f"python3.{minor}" for minor in minors)]
@@ -58,7 +58,7 @@ def check_java() -> None:
 
 
 def check_java_version(java: str, advice: str) -> None:
-    """Raise UnfitError unless this Java is new enough."""
+    """Raise UnfitError with this advice unless this Java has the oldest supported version or a newer one."""
     try:
         answer = subprocess.run([java, "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         printed = answer.stdout.decode(errors="replace")
@@ -85,7 +85,7 @@ def check_writable(folder: Path) -> None:
     except OSError as error:
         raise UnfitError(f"{folder} cannot be written: {error.strerror}", "Clone into a folder of your own.") from error
     if not os.access(str(folder), os.W_OK):
-        raise UnfitError(f"{folder} cannot be written: you have no right to", "Clone into a folder of your own.")
+        raise UnfitError(f"{folder} cannot be written: permission denied", "Clone into a folder of your own.")
 
 
 def check_disk(folder: Path) -> None:
@@ -94,7 +94,7 @@ def check_disk(folder: Path) -> None:
     if free_gb < NEEDED_DISK_GB:
         raise UnfitError(
             f"{NEEDED_DISK_GB} GB of free disk are needed below {folder}, {free_gb:.1f} GB are left",
-            "Free some, or clone onto another disk.",
+            "Free some space, or clone onto another disk.",
         )
 
 

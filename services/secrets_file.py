@@ -36,7 +36,7 @@ def _complete(file: Path) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file atomically; at no moment can anybody but its owner read it."""
+    """Write a file atomically, so that at every moment only its owner can read it."""
     half = file.with_suffix(".half")
     half.unlink(missing_ok=True)
     descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

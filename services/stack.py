@@ -1,4 +1,4 @@
-"""Start, stop and watch the services of one machine. They run under supervisord, which restarts what dies."""
+"""Start, stop and check the services of one machine. They run under supervisord, which restarts a service that dies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MARK = "FRESHET_STACK"  # in the environment of every process that `up` starts: `down` finds orphans by it
 NOT_RUNNING = ("STOPPED", "EXITED", "FATAL")
-RETURN_AT_ONCE = False  # do not wait for the start: await_health does more
+RETURN_AT_ONCE = False  # startProcessGroup does not wait: await_health waits for more than the start of a process
 START_SECONDS = 180.0
 STOP_SECONDS = 40.0
 
@@ -53,7 +53,7 @@ class ServiceStatus:
 
 @dataclass(frozen=True)
 class Started:
-    """A process of a stack, with its state folder, as it was when it was found."""
+    """A process of a stack, and what was known of it when it was found; `state` is the stack's state folder."""
 
     process: psutil.Process
     name: str
@@ -62,7 +62,7 @@ class Started:
 
 
 def up(report: Report, *, airflow: bool = True) -> Settings:
-    """Start everything that does not run yet, with or without Airflow; return when all of it is healthy."""
+    """Start every service that does not run yet, with or without Airflow; return when all services are healthy."""
     ensure_secrets(state_folder() / "secrets.env")
     config = read_settings()
     ensure_supervisor(config, report)
@@ -159,7 +159,7 @@ def start_supervisor(config: Settings) -> None:
     environment = {
         **os.environ,
         MARK: str(config.state),
-        "SPT_NOENV": "1",  # keep setproctitle, which Airflow uses, from overwriting the mark
+        "SPT_NOENV": "1",  # so that setproctitle, which Airflow uses, does not overwrite the mark
         "FRESHET_STATE": str(config.state),
         "FRESHET_RUN": sys.executable,
     }
@@ -186,12 +186,12 @@ def await_airflow_migration(config: Settings, report: Report) -> None:
 
 
 def migrated_stamp(config: Settings) -> Path:
-    """The file that exists when Airflow's database fits this version of Airflow."""
+    """Return the path of a file that exists once Airflow's database fits this version of Airflow."""
     return config.state / "airflow" / f"migrated-{version('apache-airflow')}"
 
 
 def start_programs(config: Settings, *groups: str) -> None:
-    """Start the programs of these groups that do not run, also those that supervisord gave up."""
+    """Start the programs of these groups that do not run, including those that supervisord no longer retries."""
     with supervisor(config) as control:
         for group in groups:
             control.startProcessGroup(group, RETURN_AT_ONCE)
@@ -217,12 +217,12 @@ def await_health(name: str, config: Settings, report: Report) -> None:
 
 
 def sweep(config: Settings, report: Report, spare: tuple[str, ...] = ()) -> None:
-    """End the stack's processes that nobody watches any more: SIGTERM first, then SIGKILL.
+    """End the orphans of a stack: with SIGTERM first, then with SIGKILL.
 
     Args:
         config: the stack's settings.
-        report: gets a line when there is something to end.
-        spare: leave processes alone whose command line has one of these words.
+        report: gets a line if there are orphans.
+        spare: words; a process whose command line has one of them is left alone.
     """
     found = [
         each
@@ -241,12 +241,12 @@ def sweep(config: Settings, report: Report, spare: tuple[str, ...] = ()) -> None
 
 
 def marked(config: Settings) -> list[psutil.Process]:
-    """Find the processes of one stack."""
+    """Return all processes of one stack."""
     return [each.process for each in started() if each.state == config.state]
 
 
 def started() -> Iterator[Started]:
-    """Find the processes of all stacks, by the mark in their environment; read all of each at once, before it ends."""
+    """Yield the processes of all stacks: those with the mark in their environment. A process that ends is left out."""
     for process in psutil.process_iter():
         with suppress(psutil.AccessDenied, psutil.NoSuchProcess):
             if mark := process.environ().get(MARK):

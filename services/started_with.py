@@ -1,4 +1,4 @@
-"""The settings with which the running system was started: other commands read them from a file in the state folder."""
+"""Write and check the file that has the settings of the running system; other commands read their settings from it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NAMES = (*PORTS, "mariadbd", "database")
 
 
 def write_started_with(config: Settings) -> None:
-    """Write the settings that every command on the running system needs."""
+    """Write the settings that every command needs to reach the running system."""
     (config.state / STARTED_WITH).write_text("".join(f"{line}\n" for line in _lines(config)))
 
 
 def remove_started_with(config: Settings) -> None:
-    """Remove the file when the system has stopped: the next start may have other settings."""
+    """Remove the file when the system has stopped, because the next start can have other settings."""
     (config.state / STARTED_WITH).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""Follow a topic, for a person to look at."""
+"""Read a topic's messages as they arrive, for `make topic`."""
 
 from __future__ import annotations
 

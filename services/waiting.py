@@ -1,4 +1,4 @@
-"""Wait for a condition instead of sleeping."""
+"""Wait for a condition, not for a fixed time."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def wait_until(  # noqa: PLR0913  # all by name
     """Wait until `met` returns None, and return the seconds that took.
 
     Args:
-        met: returns None when the condition holds, else the obstacle.
+        met: returns None if the condition holds, else what is still missing: the obstacle.
         what: the condition in words, for the reports and the error.
         seconds: the longest wait.
         pause: seconds between two checks.
-        remedy: the next step of the error.
+        remedy: the next step that the error names.
         report: gets a line every few seconds.
 
     Raises:
-        NotInTimeError: the condition did not come true in time.
+        NotInTimeError: the condition did not hold within `seconds`.
     """
     started = time.monotonic()
     next_report = started + HEARTBEAT_SECONDS

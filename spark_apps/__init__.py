@@ -1,1 +1,1 @@
-"""The programs that spark-submit runs, and their rooms."""
+"""The programs that spark-submit runs, and the packages that they are made of."""

@@ -1,4 +1,4 @@
-"""The long-running application: events from Kafka, enriched, into the warehouse and the enriched topic.
+"""The long-running application: it enriches events from Kafka for the warehouse and the enriched topic.
 
 spark-submit enrich_stream.py --pipeline sales
 """
@@ -41,7 +41,7 @@ TRANSIENT = (PySparkException, Py4JJavaError, pymysql.MySQLError, TransientError
 
 
 def main(make_enricher: MakeEnricher = Enricher) -> None:
-    """Run until an operator asks to stop. An error is one line, and the exit code says if a retry can help."""
+    """Run until a stop is requested. An error is one line, and the exit code says whether a retry can help."""
     parser = argparse.ArgumentParser(description="Enrich a pipeline's stream until it is asked to stop.")
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
     try:
@@ -57,7 +57,7 @@ def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enri
     stop = Stop(login("loader", config), pipeline.name)
     stop.obey_sigterm()
     counters = BatchCounters(config, pipeline)
-    Query(config, pipeline, stop, counters, make_enricher)  # what is missing is said before Spark starts
+    Query(config, pipeline, stop, counters, make_enricher)  # raises before Spark starts if something is missing
     with snapshots.hold(config.folders.snapshots(pipeline.name)) as snapshot:
         check_join(pipeline, snapshot.path)
     with (
@@ -79,7 +79,7 @@ def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enri
                         break
                     pause = retry.pause_after(failure, progress=query is not None and query.batches_done > 0)
                     said = one_line(failure).rstrip(".")
-                    print(f"enrich_stream: {said}. It goes on in {pause:.0f} s.", flush=True)
+                    print(f"enrich_stream: {said}. It retries in {pause:.0f} s.", flush=True)
                     stop.rest(pause)
         session.stop()
 

@@ -2,9 +2,9 @@
 
 spark-submit estimate_frequency.py --pipeline sales
 
-The interval is one of Kafka's timestamps and begins where the last one ended, so no event counts twice. Spark counts
-keys exactly and spills what does not fit into memory. Only the heaviest keys go to the driver;
-spark_apps/master/frequency.py has the bounds of the error.
+The interval is a range of Kafka timestamps. It begins no earlier than the previous one ended, so no event is counted
+twice. Spark counts keys exactly and spills what does not fit into memory. Only the most frequent keys go to the driver;
+spark_apps/master/frequency.py says how large the error can be.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Window:
     Attributes:
         minutes: how far back the interval goes at most.
         half_life: minutes after which an event counts half.
-        keep: the number of keys.
+        keep: how many keys at most.
     """
 
     minutes: float
@@ -54,7 +54,7 @@ class Window:
 
 
 def main() -> None:
-    """Run the program: one estimate."""
+    """Make one estimate and print one line about it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
     parser.add_argument("--minutes", type=_minutes, default=60, help="how far to look back at most (default: 60)")
@@ -83,7 +83,7 @@ def _minutes(text: str) -> float:
 
 
 def estimate(config: Settings, pipeline: Pipeline, window: Window) -> str:
-    """Count, merge with the earlier estimate, store; return a line about it."""
+    """Count keys, merge the counts with the earlier estimate, store the result; return a line for the log."""
     loader = login("loader", config)
     earlier = read_estimate(loader, pipeline.master)
     until = time.time_ns() // 1_000_000
@@ -98,7 +98,7 @@ def estimate(config: Settings, pipeline: Pipeline, window: Window) -> str:
 
 
 def count_keys(config: Settings, pipeline: Pipeline, since: int, until: int, keep: int) -> Estimate:
-    """Count the events of an interval that have a key: all of them, and those of the heaviest keys."""
+    """Count an interval's events that have a key: their total, and how many have each of the most frequent keys."""
     key = pipeline.master.key
     unfit = {name: pipeline.source.fields[name] for name in key if pipeline.source.fields[name] not in COUNTED_AS}
     if unfit:

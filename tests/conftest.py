@@ -35,6 +35,7 @@ hypothesis.settings.load_profile("repeatable")
 # Forty lines for each client that a test makes would bury what failed; what goes wrong in one is raised.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 PRODUCTS = 2000
+STATES = ROOT / ".freshet"
 NEEDS_AIRFLOW = ("tests/dags/", "tests/services/")
 LONGEST = "tests/spark_apps/test_exactly_once.py"
 set_hypothesis_home_dir(ROOT / ".freshet" / "cache" / "hypothesis")
@@ -49,6 +50,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give a worker the main module of a run without workers. PySpark ends a program that has none."""
     if hasattr(config, "workerinput"):
         sys.modules["__main__"].__spec__ = find_spec("pytest.__main__")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the stacks that workers leave: after Ctrl-C they have five seconds, and a stack may need more."""
+    if not hasattr(config, "workerinput"):
+        for state in STATES.glob(f"test-{os.getpid()}-*"):
+            stack.down_below(state, print)
+            shutil.rmtree(state)
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]
@@ -78,8 +87,9 @@ def _turn(item: pytest.Item) -> int:
 @pytest.fixture(scope="session")
 def running() -> Iterator[Settings]:
     """Kafka and MariaDB of this test run alone; the test run fails if anything of them outlives it."""
-    (ROOT / ".freshet").mkdir(exist_ok=True)
-    state = Path(tempfile.mkdtemp(prefix="test-", dir=ROOT / ".freshet"))
+    STATES.mkdir(exist_ok=True)
+    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    state = Path(tempfile.mkdtemp(prefix=f"test-{run}-", dir=STATES))
     os.environ[f"{PREFIX}STATE"] = str(state)
     for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
         os.environ[PREFIX + name.upper()] = str(port)
@@ -89,7 +99,7 @@ def running() -> Iterator[Settings]:
     finally:
         stack.down(print)
         left = list(stack.marked(settings()))
-        kept = ROOT / ".freshet" / "test-logs" / os.environ.get("PYTEST_XDIST_WORKER", "all")
+        kept = STATES / "test-logs" / os.environ.get("PYTEST_XDIST_WORKER", "all")
         shutil.rmtree(kept, ignore_errors=True)
         for logs, copy in ((state / "logs", kept), (state / "airflow" / "logs", kept / "tasks")):
             if logs.exists():  # a start that failed has not written all of them

@@ -38,7 +38,7 @@ class Maker:
     stream: StreamSettings
 
     def __call__(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        """Make messages."""
+        """Yield the messages of the events that have these numbers."""
         plan = recipe(self.stream)
         for batch in batches:
             sold_at = np.full(batch.num_rows, time.time_ns() // 1_000_000)
@@ -55,7 +55,7 @@ def _values(text: bytes, ends: np.ndarray) -> pa.Array:
 
 
 def main() -> None:
-    """Fill and end."""
+    """Fill the topic."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--topic", required=True)
     parser.add_argument("--events", type=int, required=True)

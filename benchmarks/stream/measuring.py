@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from foundation.settings import Settings
 
 LOOK_SECONDS = 0.02
-SAMPLE_SECONDS = 3.0  # a look at a worker's memory holds the worker up
+SAMPLE_SECONDS = 3.0  # to read a worker's memory delays the worker
 LANDED = "SELECT kafka_partition, next_offset FROM progress WHERE pipeline = %s"
 
 
 @dataclass(frozen=True)
 class Look:
-    """At a moment of Unix time: by Kafka partition, the offset up to which all rows are visible."""
+    """What is visible at a moment of Unix time: by Kafka partition, the offset before which all rows are visible."""
 
     moment: float
     offsets: dict[int, int]
@@ -38,7 +38,7 @@ class Look:
 
 
 def looks(config: Settings, pipeline: str, program: Program) -> Iterator[Look]:
-    """Look again and again; `progress` is written in the transaction that writes the rows, so it shows what they do."""
+    """Look at `progress` repeatedly: it is written in the transaction of the rows, so it shows which are visible."""
     with connect(login("reader", config)) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         while True:
@@ -55,7 +55,7 @@ class Sampled:
 
     Attributes:
         anonymous: memory of its own.
-        proportional: that and its share of files and of what it has in common with others (PSS).
+        proportional: that, and its share of files and of memory that several processes share (PSS).
         workers: how many there were at once.
     """
 
@@ -99,7 +99,7 @@ def processor_seconds(config: Settings, program: Program) -> dict[str, float]:
     spent = dict.fromkeys(("Spark's JVM", "Python workers", "MariaDB", "Kafka"), 0.0)
     workers = program.workers()
     for process in [*program.family(), *services_of(config)]:
-        with suppress(psutil.NoSuchProcess):  # one that has ended while it was looked at: no part of the system
+        with suppress(psutil.NoSuchProcess):  # it ended while it was looked at: no part of the system
             part = "Python workers" if process in workers else _part_of(process.cmdline())
             if part in spent:
                 times = process.cpu_times()
@@ -115,7 +115,7 @@ def services_of(config: Settings) -> list[psutil.Process]:
 
 
 def _part_of(command: list[str]) -> str:
-    """Say which part of the system a command line is of, if of any."""
+    """Return the part of the system that a command line belongs to, an empty text if none."""
     if "kafka.Kafka" in command:
         return "Kafka"
     program = Path(command[0]).name if command else ""

@@ -1,4 +1,4 @@
-"""A broker and a warehouse of a benchmark's own, gone afterwards."""
+"""A broker and a warehouse for one benchmark, removed at its end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def own_services() -> Iterator[Settings]:
-    """Start Kafka and MariaDB on free ports with the warehouse's shared tables; programs inherit the settings."""
+    """Start Kafka and MariaDB on free ports with the warehouse's shared tables; child processes get the settings."""
     state = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".freshet"))
     os.environ[f"{PREFIX}STATE"] = str(state)
     os.environ[f"{PREFIX}PIPELINES"] = str(state / "pipelines")
@@ -48,4 +48,4 @@ def own_services() -> Iterator[Settings]:
 
 
 def _say_nothing(_line: str) -> None:
-    """Take a line that nobody wants to read between a benchmark's tables."""
+    """Discard a line that would stand between a benchmark's tables."""

@@ -1,7 +1,7 @@
-"""The real application with nothing joined: each event gets two columns of its own in place of the master row's.
+"""The real application with nothing joined: each event gets two columns made from its key instead of the master row's.
 
 Everything else is as it is: source, parsing, format, loading, transactions, rows of the same width. The joins' kernels
-are loaded, so that what a worker of the application has more of memory is what its join holds.
+are loaded, so the additional memory of a worker with a join is what the join holds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PRICE = 2_000  # in cents; as many digits as most prices have
 
 
 class NoJoin:
-    """What a join looks like to the enricher, which counts nothing of it."""
+    """Takes the place of a join in the enricher; its counters stay 0."""
 
     def __init__(self, key: list[str], events: pa.Schema) -> None:
         self.on = key
@@ -41,10 +41,10 @@ class NoJoin:
         self.relation = SimpleNamespace(counters=Counters())
 
     def preload(self) -> None:
-        """There is nothing to load."""
+        """Do nothing: there is nothing to load."""
 
     def feed(self, events: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """Give the batch back with the columns that a join would add."""
+        """Return the batch with the columns that a join would add."""
         prices = compute.add(compute.bit_wise_and(events["product_id"], 1023), PRICE)
         return [
             events.append_column("product_key", events["product_id"].cast(pa.uint32())).append_column(
@@ -53,13 +53,13 @@ class NoJoin:
         ]
 
     def finish(self) -> list[pa.RecordBatch]:
-        """Nothing waits."""
+        """Return nothing, because no event waits."""
         return []
 
 
 @contextmanager
-def no_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iterator[NoJoin]:  # noqa: ARG001  # as a join is lent
-    """Lend what joins nothing."""
+def no_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iterator[NoJoin]:  # noqa: ARG001  # BorrowJoin's interface
+    """Lend a NoJoin as the worker's join."""
     warm_up()
     yield NoJoin(pipeline.master.key, events)
 

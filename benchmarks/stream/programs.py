@@ -1,4 +1,4 @@
-"""Spark programs as processes of the benchmark's own: started, watched, ended."""
+"""Start, check and end Spark programs as processes of the benchmark."""
 
 from __future__ import annotations
 
@@ -46,28 +46,28 @@ class Program:
         )
 
     def wait(self) -> str:
-        """Wait for its end and return what it wrote."""
+        """Wait until the program ends, and return what it wrote."""
         if self._process.wait() != 0:
             raise ProgramError(f"{self._script.name} failed: {self.written()[-3000:]}")
         return self.written()
 
     def check(self) -> None:
-        """Raise ProgramError if it has ended."""
+        """Raise ProgramError if the program has ended."""
         if self._process.poll() is not None:
             raise ProgramError(f"{self._script.name} has ended: {self.written()[-3000:]}")
 
     def written(self) -> str:
-        """Everything that it has written so far."""
+        """Return everything that the program has written so far."""
         return self._log.read_text(errors="replace")
 
     def family(self) -> list[psutil.Process]:
-        """Its processes."""
+        """Return the processes of spark-submit and its descendants, none if it has ended."""
         with suppress(psutil.NoSuchProcess):
             return [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
         return []
 
     def workers(self) -> list[psutil.Process]:
-        """Spark's Python workers, without the daemon that they are forked from."""
+        """Return Spark's Python workers, without the daemon that they are forked from."""
         with suppress(psutil.NoSuchProcess):
             return [worker for daemon in self._daemons() for worker in daemon.children()]
         return []
@@ -76,7 +76,7 @@ class Program:
         return [process for process in self.family() if "pyspark.daemon" in _command_line(process)]
 
     def end(self) -> None:
-        """Ask the driver program to end, and end what is left."""
+        """Ask the driver program to end, and kill the processes that are left."""
         family = self.family()
         for process in family:
             with suppress(psutil.NoSuchProcess):
@@ -93,7 +93,7 @@ class Program:
 
 @contextmanager
 def running(config: Settings, script: Path, *arguments: object) -> Iterator[Program]:
-    """Run a program for the time of the block."""
+    """Run a program during the block."""
     program = Program(config, script, *arguments)
     try:
         yield program
@@ -108,7 +108,7 @@ def _command_line(process: psutil.Process) -> str:
 
 
 def fetch_jdbc_driver() -> None:
-    """Fetch the driver that only the comparison needs."""
+    """Fetch MariaDB's JDBC driver, which only the stream-static join needs."""
     if not any(JDBC_JARS.glob("*.jar")):
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={JDBC_JARS}"]
         pom = ROOT / "services" / "pom.xml"

@@ -1,9 +1,9 @@
-"""A topic's batches sent to another topic at a rate, as the broker has stored them.
+"""Send the producer's batches of a topic to another topic at a rate, as the broker has stored them.
 
-What is measured shares its processors with whoever sends. To make and pack events anew takes a fifth of two cores at
-60,000 a second; to send what is packed already, next to nothing.
+The application that is measured shares its processors with the sender. To make and pack new events takes a fifth of two
+cores at 60,000 a second; to send packed batches takes next to nothing.
 
-It speaks Kafka's protocol by parts of kafka-python that are not for everybody; its version is pinned.
+This uses internal parts of kafka-python, whose version is pinned.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
 
 ANSWER_MS = 10_000
 _FIRST_OFFSET_BYTES = 8  # at the head of a batch, outside its checksum: the broker chooses the offset
-_TOPICS_BY_NAME = 9  # a version of the request that names topics, later ones number them
+_TOPICS_BY_NAME = 9  # a version of the request that has topics' names; later ones have their ids
 
 
 class Stored(NamedTuple):
-    """A batch as it lies in the log."""
+    """A producer's batch as the broker has stored it."""
 
-    made_ms: int  # when its last event was
+    made_ms: int  # the timestamp of its last event
     partition: int
     events: int
     content: bytes
 
 
 class Appended(NamedTuple):
-    """A batch that the broker has taken: its place in the topic, and when that was, by the broker's clock."""
+    """A producer's batch that the broker has appended: its place in the topic, and when, by the broker's clock."""
 
     partition: int
-    following: int  # the offset behind its last event
+    following: int  # the offset after its last event
     events: int
     moment: float
 
 
 def replay(config: Settings, source: str, target: str, rate: int) -> list[Appended]:
-    """Send all events of one topic to another, in their order, each to the partition it has in the first; then return.
+    """Send all events of one topic to another, in their order and to the same partitions; return what was appended.
 
-    The source's times must be those of the events' making: the broker refuses batches with times of its own. Batches
-    keep their producer's numbers, by which the broker knows repeats: a target takes them once.
+    The source must have timestamps of the kind CreateTime: the broker refuses batches with LogAppendTime. Batches keep
+    their producer's numbers, by which the broker recognises duplicates: a target takes them once.
     """
     appended = []
     with closing(KafkaNetClient(bootstrap_servers=config.kafka_bootstrap)) as client:

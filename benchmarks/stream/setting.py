@@ -1,4 +1,4 @@
-"""The scene of benchmark_stream: master data, topics, pipelines, all of the benchmark's own."""
+"""Prepare benchmark_stream: master data, topics, pipelines, all of the benchmark's own."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ FACTS = 'columns = ["event_id", "product_key",'
 DESCRIBED_FACTS = 'columns = ["event_id", "product_key", "name", "vendor",'
 
 
-def write_pipeline(  # noqa: PLR0913, PLR0917  # what pipelines of the benchmark differ in
+def write_pipeline(  # noqa: PLR0913, PLR0917  # the benchmark's pipelines differ in these
     config: Settings, name: str, topic: str, memory_mb: int, carried: str = NARROW, landed: str = FACTS
 ) -> Pipeline:
-    """Write the demo's pipeline file under another name, without its enriched topic, and make its tables."""
+    """Write the demo's pipeline file under another name, without its enriched topic, and create its tables."""
     text = (ROOT / "pipelines" / "sales.toml").read_text()
     for old, new in {
         'name = "sales"': f'name = "{name}"',
@@ -48,7 +48,7 @@ def write_pipeline(  # noqa: PLR0913, PLR0917  # what pipelines of the benchmark
         FACTS: landed,
     }.items():
         if old not in text:
-            raise ValueError(f"pipelines/sales.toml must have {old!r}, it has not: correct {Path(__file__).name}")
+            raise ValueError(f"pipelines/sales.toml must have {old!r}, but does not: correct {Path(__file__).name}")
         text = text.replace(old, new)
     config.pipelines.mkdir(exist_ok=True)
     (config.pipelines / f"{name}.toml").write_text(text)
@@ -58,12 +58,12 @@ def write_pipeline(  # noqa: PLR0913, PLR0917  # what pipelines of the benchmark
 
 
 def fill_catalogue(config: Settings, rows: int) -> None:
-    """Load the products and begin to follow them."""
+    """Load the products."""
     load_catalogue(login("owner", config), rows)
 
 
 def create_topic(config: Settings, topic: str, stamped: Stamped) -> None:
-    """Make a topic of four partitions; an event's time is that of its making, or of its coming to the broker."""
+    """Create a topic of four partitions, with timestamps of the producer (CreateTime) or the broker (LogAppendTime)."""
     layout = {"num_partitions": 4, "configs": {"message.timestamp.type": stamped}}
     admin = KafkaAdminClient(bootstrap_servers=config.kafka_bootstrap)
     admin.create_topics({topic: layout}, wait_for_metadata=True)
@@ -71,13 +71,13 @@ def create_topic(config: Settings, topic: str, stamped: Stamped) -> None:
 
 
 def fill_topic(config: Settings, topic: str, *options: object, stamped: Stamped = "LogAppendTime") -> None:
-    """Make a topic and put events on it, as fast as it goes; fill_topic.py says what the options are."""
+    """Create a topic and put events on it as fast as possible; fill_topic.py says what the options are."""
     create_topic(config, topic, stamped)
     Program(config, FILL, "--topic", topic, *options).wait()
 
 
 def publish_in_order(config: Settings, *pipelines: Pipeline) -> None:
-    """Estimate frequencies from the first pipeline's topic and give each a snapshot in their order."""
+    """Estimate frequencies from the first pipeline's topic; publish a snapshot in their order for each pipeline."""
     owner = login("owner", config)
     prepare(owner, pipelines[0].master)
     Program(config, ESTIMATE, "--pipeline", pipelines[0].name).wait()
@@ -92,7 +92,7 @@ def publish_in_order(config: Settings, *pipelines: Pipeline) -> None:
 
 
 def forget(config: Settings, pipeline: Pipeline) -> None:
-    """Make a pipeline's tables empty again, as if its topic had never been read; nobody pays for the one before."""
+    """Empty a pipeline's tables, as if its topic had never been read; first wait for InnoDB's purge of earlier runs."""
     with connect(login("owner", config)) as connection, connection.cursor() as cursor:
 
         def to_purge() -> str | None:
@@ -100,7 +100,7 @@ def forget(config: Settings, pipeline: Pipeline) -> None:
             ((_, transactions),) = cursor.fetchall()
             return None if int(transactions) == 0 else f"{transactions} transactions' rows"
 
-        wait_until(to_purge, what="InnoDB's purge of what came before", seconds=MOST_AFTERMATH_SECONDS)
+        wait_until(to_purge, what="InnoDB's purge of earlier runs", seconds=MOST_AFTERMATH_SECONDS)
         for kind in ("enriched", "unmatched", "rejected"):
             cursor.execute(f"TRUNCATE {pipeline.name}_{kind}")
         cursor.execute("DELETE FROM progress WHERE pipeline = %s", (pipeline.name,))

@@ -1,7 +1,7 @@
 """What one would write without Freshet: Spark's stream-static join and its JDBC sink.
 
 The master table is cached in memory and sent to every worker as a hash table; the driver inserts in bulk. It is written
-as Spark's guides show it, or, with --tuned, with what we know of Kafka's consumer and the sink. It reads the topic to
+as Spark's guides show it, or, with --tuned, with larger polls and larger inserts. It reads the topic to
 its end and prints one line of JSON a batch: rows, when it began, how many milliseconds it took.
 """
 

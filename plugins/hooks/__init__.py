@@ -1,1 +1,1 @@
-"""Airflow hooks, one file a thing they talk to."""
+"""Airflow hooks: one file for each service that they connect to."""

@@ -1,4 +1,4 @@
-"""The Kafka broker as Airflow's connection knows it."""
+"""The Kafka broker's address from an Airflow connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BrokerHook(BaseHook):
         extra = self.get_connection(self.conn_id).extra_dejson
         if "bootstrap.servers" not in extra:
             raise ConnectionFieldError(
-                f'connection {self.conn_id!r} must have {{"bootstrap.servers": "host:port"}} in its extra',
+                f'connection {self.conn_id!r} must have {{"bootstrap.servers": "host:port"}} in its field `extra`',
                 "Set it in Admin, Connections.",
             )
         return str(extra["bootstrap.servers"])

@@ -1,4 +1,4 @@
-"""The warehouse's accounts as Airflow's connections know them."""
+"""Logins to the warehouse from Airflow connections."""
 
 from __future__ import annotations
 

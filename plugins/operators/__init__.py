@@ -1,1 +1,1 @@
-"""Airflow operators, one file a thing they talk to."""
+"""Airflow operators: one file for each part of the system that they work on."""

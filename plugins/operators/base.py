@@ -1,4 +1,4 @@
-"""What all our operators share: they fail with one line, and a retry follows only where it can help."""
+"""What all our operators share: they fail with one line, and permanent errors are not retried."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FreshetOperator(BaseOperator):
-    """An operator whose errors are one line of the task's log."""
+    """An operator whose errors are one line in the Airflow task's log."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"retry_policy": RETRY_POLICY, **kwargs})
@@ -31,7 +31,7 @@ class FreshetOperator(BaseOperator):
 
     @abstractmethod
     def work(self, context: Context) -> Any:  # what the task returns
-        """Do the task's work; it may raise any error of Freshet's."""
+        """Do the task's work; it can raise any of Freshet's errors."""
 
 
 class PipelineOperator(FreshetOperator):

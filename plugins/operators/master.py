@@ -1,4 +1,4 @@
-"""Tasks that load master data, order it by estimated access frequency, check it and publish it."""
+"""Airflow tasks that load master data, order it by estimated access frequency, check it and publish it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foundation.settings import settings
 from plugins.hooks.warehouse import WarehouseHook
 from plugins.operators.base import FreshetOperator, PipelineOperator
 
-# What is heavy (pyarrow, numba, Great Expectations) is imported where it is used.
+# What is slow to import (pyarrow, numba, Great Expectations) is imported where it is used.
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LoadCatalogueOperator(FreshetOperator):
-    """Fills the product table with a believable catalogue, unless it has rows."""
+    """Fills the product table with a generated catalogue, unless it has rows."""
 
     template_fields: Sequence[str] = ("rows",)
 
@@ -65,7 +65,7 @@ class RankMasterOperator(MasterOperator):
     """Builds the next ranked copy of the master table; nobody uses it yet."""
 
     def work(self, context: Context) -> dict[str, int | str]:
-        """Build the copy and return what is known of it."""
+        """Build the copy and return the fields of its Ranking."""
         from spark_apps.master.ranking import build_ranking
 
         ranking = build_ranking(WarehouseHook("owner").login(), self.master())
@@ -78,7 +78,7 @@ class CheckMasterOperator(MasterOperator):
 
     Args:
         ranking: what RankMasterOperator returned.
-        least_share: the share of the published version's rows that a new version must have.
+        least_share: the least share of the published version's rows that a new version must have.
         **kwargs: `pipeline`, and Airflow's own.
     """
 
@@ -90,7 +90,7 @@ class CheckMasterOperator(MasterOperator):
         self.least_share = least_share
 
     def work(self, context: Context) -> None:
-        """Check with Great Expectations, and fail with what is not met."""
+        """Check the copy with Great Expectations; raise QualityError with the expectations that are not met."""
         from quality.master import check_ranking
         from spark_apps.master.ranking import Ranking
         from spark_apps.master.snapshots import current

@@ -1,4 +1,4 @@
-"""Tasks that check data with Great Expectations."""
+"""Airflow tasks that check data with Great Expectations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CheckQualityOperator(FreshetOperator):
         self.suite = suite
 
     def work(self, context: Context) -> int:
-        """Check, and fail with what is not as expected."""
+        """Return the number of expectations that were checked; raise QualityError with those that are not met."""
         from quality.check import check_suite  # takes seconds to import
 
         outcome = check_suite(self.suite, WarehouseHook("checker").login())
@@ -32,7 +32,7 @@ class CheckQualityOperator(FreshetOperator):
             self.log.info("%s", line)
         if outcome.failures:
             raise QualityError(
-                f"{self.suite}: {len(outcome.failures)} not met: {'; '.join(outcome.failures)}",
-                f"Look at the rows that it names, or correct quality/suites/{self.suite}.json.",
+                f"{self.suite}: {len(outcome.failures)} expectations not met: {'; '.join(outcome.failures)}",
+                f"Look at the rows that this names, or correct quality/suites/{self.suite}.json.",
             )
         return len(outcome.lines)

@@ -1,4 +1,4 @@
-"""Tasks that prepare the warehouse and the broker."""
+"""Airflow tasks that prepare the warehouse and the broker."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook
 from plugins.operators.base import FreshetOperator, PipelineOperator
 
-# What is heavy (pyarrow, the Kafka client) is imported where it is used.
+# What is slow to import (pyarrow, the Kafka client) is imported where it is used.
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
 class MigrateOperator(FreshetOperator):
-    """Brings the warehouse's tables to this version."""
+    """Migrates the tables that all pipelines share to this version of Freshet."""
 
     def work(self, context: Context) -> list[str]:
         """Apply the migrations that are missing and return their names."""
@@ -30,7 +30,7 @@ class CreateTablesOperator(PipelineOperator):
     """Creates a pipeline's own tables that are missing, and its view."""
 
     def work(self, context: Context) -> None:
-        """Create them with the owner's rights."""
+        """Create the tables and the view with the owner's rights."""
         from spark_apps.pipeline.tables import create_tables
 
         create_tables(WarehouseHook("owner").login(), self.definition())
@@ -40,9 +40,9 @@ class CreateTopicsOperator(PipelineOperator):
     """Creates a pipeline's topics that are missing."""
 
     def work(self, context: Context) -> list[str]:
-        """Create them and return their names."""
+        """Create the topics and return their names."""
         from spark_apps.pipeline.topics import create_topics
 
         created = create_topics(BrokerHook().bootstrap(), self.definition())
-        self.log.info("created: %s", ", ".join(created) or "nothing, all topics are there")
+        self.log.info("created: %s", ", ".join(created) or "nothing, all topics exist")
         return created

@@ -1,1 +1,1 @@
-"""Airflow sensors, one file a thing they talk to."""
+"""Airflow sensors: one file for each part of the system that they look at."""

@@ -1,4 +1,4 @@
-"""Waiting for what the stream does."""
+"""Airflow sensors that wait for the stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EnrichedRowsSensor(BaseSensorOperator):
-    """Waits until analysts can see at least so many sales that were sold since a moment."""
+    """Waits until the warehouse has at least `rows` enriched sales that were sold since a moment."""
 
     template_fields: Sequence[str] = ("since",)
 
@@ -28,9 +28,9 @@ class EnrichedRowsSensor(BaseSensorOperator):
         self.since = since
 
     def poke(self, context: Context) -> bool:
-        """Look once."""
+        """Return whether there are so many sales now."""
         with one_line(), connect(WarehouseHook("reader").login()) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM sales_enriched WHERE sold_at >= %s", (str(self.since)[:19],))
             ((present,),) = cursor.fetchall()
-        self.log.info("%d rows enriched that were sold since %s, waiting for %d", present, self.since, self.rows)
+        self.log.info("%d enriched rows of sales since %s, waiting for %d", present, self.since, self.rows)
         return bool(present >= self.rows)

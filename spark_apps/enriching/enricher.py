@@ -1,8 +1,8 @@
 """What a task does with its share of a batch: read the events, join them with the master data, land the results.
 
-It runs in Spark's Python workers, on Arrow batches. All that a task writes of its share is one transaction, and every
-row's primary key is its event's position. So a task that runs twice, or dies and runs again, leaves the same rows as
-one run. A pipeline may limit a batch's time: tuples that still wait for their page then are shed. A task that has time
+It runs in Spark's Python workers, on Arrow batches. A task writes its whole share in one transaction, and every row's
+primary key is its event's position. So a task that runs twice, or dies and runs again, leaves the same rows as one run.
+A pipeline can limit a batch's time: events that still wait for a page when it is over are shed. A task that has time
 left replays shed events, segment by segment, each in a transaction of its own.
 """
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Pipeline
     from spark_apps.pipeline.topics import TopicIncarnation
 
-UNLIMITED_REPLAY_SECONDS = 1.0  # for events that were shed while their pipeline had a limit
-LEAST_SHARE = 0.1  # of a batch's time: with less left a task replays no segment
+UNLIMITED_REPLAY_SECONDS = 1.0  # for a pipeline without a limit: its events were shed while it had one
+LEAST_SHARE = 0.1  # of a batch's time: a task with less time left begins no further segment
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Enricher:
     """The function that Spark calls in each task; it is pickled and sent to the workers.
 
     Attributes:
-        pipeline: what its file says.
-        incarnation: the topic that the events come from.
-        snapshot: the master data to join with.
-        marker: a column of the master data that is never null: where it is null, nothing matched.
+        pipeline: its definition.
+        incarnation: of the topic that the events come from.
+        snapshot: the page file of the master data to join with.
+        marker: a master column that is NOT NULL: where it is null after the join, nothing matched.
         sheds: the folder of the pipeline's shed events.
-        job: names the batch's job in the rows of segments that it replays; None to replay none.
+        job: identifies the batch's Spark job in the rows of segments that it replays; None to replay no segment.
         report: is called with a task's report when the task is done.
         borrow: lends the worker's join for the time of a task.
     """
@@ -74,7 +74,7 @@ class Enricher:
         with self.borrow(self.pipeline, reader.schema, self.snapshot) as join, counts.of_join(join):
             task_join = TaskJoin(join, reader.schema, counts)
             with counts.timed("join"):
-                join.preload()  # a snapshot is in the order of frequency
+                join.preload()  # a snapshot's first pages have the most frequent rows
             began = time.monotonic()
             limit = self.pipeline.batch_seconds
             yield from self._enrich(batches, reader, _Work(task_join, counts, began + (limit or math.inf)))
@@ -111,7 +111,7 @@ class Enricher:
                 for message in landing.land(rows):
                     self.incarnation.check()  # a message cannot be taken back
                     yield message
-            self.incarnation.check()  # before the commit, and after all that was read
+            self.incarnation.check()  # after everything was read, before the commit
             landing.advance(spans)
             landing.settle(spans)
             with counts.timed("load"):
@@ -119,7 +119,7 @@ class Enricher:
         arrivals.count_latency(counts)
 
     def _replay(self, job: str, work: _Work, report: TaskReport) -> Generator[pa.RecordBatch, None, bool]:
-        """Land the events of one segment as far as time allows, and return whether there was a segment."""
+        """Land one segment's events, shed again those that time does not allow; return whether there was a segment."""
         spans: Spans = {}
         with loading() as connection:
             segment = shedding.claim(connection, self.pipeline.name, work.join.schema, job)
@@ -147,7 +147,7 @@ class Enricher:
     def _landing(
         self, connection: Connection, incarnation: int, work: _Work, oldest: Callable[[], datetime]
     ) -> Iterator[Landing]:
-        """Give a landing for events of one incarnation; what is shed is registered in the same transaction."""
+        """Yield a Landing for events of one incarnation; it registers shed events in the same transaction."""
         landing = Landing(connection, self.pipeline, incarnation, self.marker, work.counts)
 
         def register(file: str, events: pa.RecordBatch) -> None:
@@ -162,7 +162,7 @@ class Enricher:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a task works with: its join, its counts, and until when it reads pages."""
+    """What a task works with: its join, its counts, and the time when it stops reading pages."""
 
     join: TaskJoin
     counts: TaskCounts
@@ -170,5 +170,5 @@ class _Work:
 
     @property
     def seconds_left(self) -> float:
-        """How far the deadline is."""
+        """Seconds until the deadline, negative after it."""
         return self.deadline - time.monotonic()

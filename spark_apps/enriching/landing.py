@@ -1,4 +1,4 @@
-"""Where events land: rows of the pipeline's tables, in one transaction, and messages of its enriched topic."""
+"""Land events: as rows of the pipeline's tables, in one transaction, and as messages for its enriched topic."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from spark_apps.monitoring.task_counts import TaskCounts
     from spark_apps.pipeline.definition import Pipeline
 
-Spans = dict[int, tuple[int, int]]  # by Kafka partition: the first offset, and the one behind the last
+Spans = dict[int, tuple[int, int]]  # by Kafka partition: the first offset, and the one after the last
 # For each (kept, dropped) pair of tables, `settle` deletes from the second what the first has. Pairs with `shed` come
-# first: a task that replays the same event at this moment holds its row there. `settle` waits for that task's commit,
-# and the pairs that follow see what it landed.
+# first: a task that replays the same event at this moment has its row in `shed` locked. `settle` waits for that task's
+# commit, and the pairs that follow see what it landed.
 _KEPT_AND_DROPPED = (
     ("enriched", "shed"), ("unmatched", "shed"), ("rejected", "shed"),
     ("enriched", "unmatched"), ("enriched", "rejected"), ("unmatched", "rejected"),
@@ -39,14 +39,14 @@ _PROGRESS = """
 
 
 class Landing:
-    """Lands events of one topic's incarnation over a connection. Whoever opened the connection commits.
+    """Lands events of one incarnation of a topic. It does not commit: whoever opened the connection does.
 
     Args:
-        connection: to the warehouse (`bulk_load.loading`).
-        pipeline: what its file says.
+        connection: one that `bulk_load.loading` opened.
+        pipeline: its definition.
         incarnation: the number of the topic's incarnation that the events come from.
-        marker: a column of the master data that is never null: where it is null, nothing matched.
-        counts: of the task.
+        marker: a master column that is NOT NULL: where it is null after the join, nothing matched.
+        counts: the task's.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class Landing:
         self._counts.reject((reason for _, reason in rejected), self._pipeline.source.fields)
 
     def put_off(self, file: str, events: pa.RecordBatch, oldest: datetime) -> None:
-        """Register a file of the shed store.
+        """Register a shed file as a segment, and the positions of its events as shed.
 
         Args:
-            file: below the pipeline's folder.
-            events: what it holds.
-            oldest: no event of it came earlier.
+            file: its path below the pipeline's folder of shed events.
+            events: its events.
+            oldest: none of its events has an earlier Kafka timestamp.
         """
         with self._connection.cursor() as cursor:
             cursor.execute(
@@ -116,10 +116,10 @@ class Landing:
         self._counts.shed += events.num_rows
 
     def end_wait(self, events: pa.RecordBatch) -> None:
-        """Delete shed events from the table of those that wait; they come in the order of their positions.
+        """Delete events from `<pipeline>_shed`; the caller passes them in the order of their positions.
 
-        A batch that ran again may have shed them once more, into another file. A task that replays that file waits
-        here for this one, while it holds no lock that this one needs. The common order prevents deadlocks.
+        A batch that ran twice can have shed the same events into two files. Of two tasks that replay these files, the
+        second waits here for the first, and holds no lock that the first needs. The common order prevents deadlocks.
         """
         parts, offsets = events["kafka_partition"], events["kafka_offset"]
         with self._counts.timed("load"):
@@ -127,13 +127,13 @@ class Landing:
                 self._delete("shed", part, offsets.filter(compute.equal(parts, part)).to_pylist())
 
     def settle(self, spans: Spans) -> None:
-        """Leave each event in one table only.
+        """Keep each event in one table only.
 
-        A batch that runs again, or a replay, may meet newer master data, other fields or more time. An event that is
-        enriched stays enriched, and an event that has landed waits no more.
+        A batch that runs again, or a replay, can see newer master data, other fields or more time. An event that is
+        enriched stays enriched. An event that has landed is deleted from `<pipeline>_shed`.
 
-        Files of the shed store overlap in offsets. So the rows to delete are found without locks, and only they are
-        locked: otherwise tasks that replay such files would wait for each other.
+        The ranges of offsets in shed files overlap. So a SELECT finds the rows to delete without locks, and only those
+        rows are locked. Otherwise tasks that replay such files would wait for each other.
         """
         name = self._pipeline.name
         with self._counts.timed("load"), self._connection.cursor() as cursor:
@@ -149,10 +149,10 @@ class Landing:
                     self._delete(dropped, part, [offset for (offset,) in cursor.fetchall()])
 
     def advance(self, spans: Spans) -> None:
-        """Write how far was read, after all rows and before `settle`.
+        """Write to `progress` how far was read: after all rows are loaded, and before `settle`.
 
         The rows of `progress` stay locked until the commit: a second attempt at the same events waits here, and then
-        sees this one's rows.
+        sees the rows of the first.
         """
         with self._counts.timed("load"), self._connection.cursor() as cursor:
             for part, (first, following) in sorted(spans.items()):
@@ -160,7 +160,7 @@ class Landing:
 
     def _delete(self, kind: str, part: int, offsets: list[int]) -> None:
         statement = (
-            f"DELETE g FROM {self._pipeline.name}_{kind} AS g FORCE INDEX (PRIMARY) "  # a scan would lock others' rows
+            f"DELETE g FROM {self._pipeline.name}_{kind} AS g FORCE INDEX (PRIMARY) "  # a scan would lock more rows
             "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset IN %s"
         )
         with self._connection.cursor() as cursor:

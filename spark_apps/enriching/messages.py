@@ -26,13 +26,13 @@ _PLAIN = r'^[^"\\\x00-\x1f]*$'
 
 
 def messages(incarnation: int, key: Sequence[str], columns: Sequence[str], rows: pa.Table) -> pa.RecordBatch:
-    """Make a message of each row.
+    """Make one message for each row.
 
     Args:
         incarnation: the number of the topic's incarnation.
-        key: the columns of the message's key, so that all messages of a key are in one partition.
+        key: the columns of the message's key: all messages with the same key are in one partition.
         columns: the columns of the JSON.
-        rows: have those columns, kafka_partition and kafka_offset.
+        rows: must have those columns, kafka_partition and kafka_offset.
     """
     texts = [_json(rows[name].combine_chunks()) for name in columns]
     parts = [
@@ -49,9 +49,8 @@ def _json(column: pa.Array) -> pa.Array:
     """Write a column's values as JSON."""
     if arrow_types.is_timestamp(column.type):
         text = compute.binary_join_element_wise('"', compute.strftime(column, "%Y-%m-%dT%H:%M:%SZ"), '"', "")
-    elif arrow_types.is_floating(
-        column.type
-    ):  # infinity and NaN become null: JSON has neither, and in SQL a division by zero is NULL
+    elif arrow_types.is_floating(column.type):
+        # Infinity and NaN become null: JSON has neither, and in SQL a division by zero is NULL.
         text = compute.if_else(compute.is_finite(column), column.cast(pa.string()), None)
     elif arrow_types.is_integer(column.type) or arrow_types.is_decimal(column.type):
         text = column.cast(pa.string())
@@ -65,7 +64,7 @@ def _json(column: pa.Array) -> pa.Array:
 
 
 def _headers(incarnation: int, rows: pa.Table) -> pa.Array:
-    """Return the position of each event, by which a consumer recognises a duplicate."""
+    """Return the headers of each message: its event's position, by which a consumer recognises a duplicate."""
     count = rows.num_rows
     values = [
         pa.repeat(str(incarnation), count),

@@ -1,4 +1,4 @@
-"""What a task reports to the driver when it is done, and how the reports of a batch's tasks come together."""
+"""What a task reports to the driver when it is done, and how Spark adds up the reports of a batch's tasks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class TaskReport:
-    """What one task did, or all tasks of a batch.
+    """The report of one task, or the sum of the reports of a batch's tasks.
 
     Attributes:
         counts: what it counted, for monitoring.
         replayed_segments: shed segments whose events have landed; the driver removes them when Spark's job is done.
-        set_aside: a line of the log for each segment that could not be read and was set aside.
+        set_aside: a log line for each segment that could not be read and was set aside.
     """
 
     counts: TaskCounts = field(default_factory=TaskCounts)
@@ -38,15 +38,15 @@ class AddReports(AccumulatorParam[TaskReport]):
     """Lets Spark add up the reports of tasks. Failed attempts are not counted."""
 
     def zero(self, value: TaskReport) -> TaskReport:  # noqa: ARG002  # Spark's interface
-        """Begin with nothing."""
+        """Return an empty report, from which Spark starts to add."""
         return TaskReport()
 
     def addInPlace(self, value1: TaskReport, value2: TaskReport) -> TaskReport:  # noqa: N802  # Spark's interface
-        """Add the second to the first."""
+        """Add the second report to the first and return the first."""
         value1 += value2
         return value1
 
 
 def collector(context: SparkContext) -> Accumulator[TaskReport]:
-    """Return what the tasks of one batch report to."""
+    """Return the accumulator that tasks send their reports to."""
     return context.accumulator(TaskReport(), AddReports())

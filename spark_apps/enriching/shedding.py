@@ -1,14 +1,14 @@
-"""Events whose batch has no time for them: on disk in the shed store, known to the warehouse, replayed later.
+"""Shed events, for which their batch has no time: stored on disk, registered in the warehouse, replayed later.
 
-    shed/<pipeline>/<one task's folder>/<number>-<events>.shed    a segment: a file of the library's shed store
+    shed/<pipeline>/<one task's folder>/<number>-<events>.shed    a segment: a file of semistream's shed store
     shed_segment                                                  its row in the warehouse, while it is needed
     <pipeline>_shed                                               the positions of the events that wait
 
-A file is complete and synced before its row is written, in the transaction that says that its events were read. The
-transaction that replays a segment marks its row. Row and file go when that task's job is done, because only then its
-messages are in the enriched topic. So after a crash every row has its file, and an event that is replayed twice lands
-twice on the same position. The next start removes files without a row. A file that is missing or damaged is set aside:
-its row says why, and its events keep waiting.
+A file is complete and synced before its row is written, in the transaction of the task that sheds. The transaction that
+replays a segment marks its row. Row and file are removed when the Spark job of that replay is done, because only then
+are its messages in the enriched topic. So after a crash every row has its file, and an event that is replayed twice
+lands at the same position both times. The next start removes files without a row. A file that is missing or damaged is
+set aside: the column `damage` of its row has the reason, and its events keep waiting.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Segment:
     oldest_at: datetime
 
     def read(self, root: Path, schema: pa.Schema) -> pa.RecordBatch:
-        """Read the events."""
+        """Read the segment's events from its file."""
         folder, _, name = self.file.partition("/")
         return ShedStore(root / folder, schema).read(name)
 
@@ -57,10 +57,10 @@ class Waiting:
     """What waits in a pipeline's shed store.
 
     Attributes:
-        segments: how many can be replayed.
-        events: how many wait.
-        damaged: how many of those are in segments that were set aside.
-        oldest_at: when the oldest of them came.
+        segments: the number of segments that can be replayed.
+        events: the number of events that wait.
+        damaged: how many of those events are in segments that were set aside.
+        oldest_at: when the oldest of those events came; None if no event waits.
     """
 
     segments: int = 0
@@ -70,18 +70,18 @@ class Waiting:
 
     @property
     def oldest_seconds(self) -> float:
-        """The age of the oldest event that waits, 0 when none does."""
+        """The age of the oldest event that waits, 0 if none does."""
         if self.oldest_at is None:
             return 0.0
         return (datetime.now(UTC) - self.oldest_at.replace(tzinfo=UTC)).total_seconds()
 
 
 class TaskShedder:
-    """Sheds for one attempt of a task, into a folder of its own, which is made when there is something to shed.
+    """Sheds events of one task attempt into a folder of its own, created when the first event is shed.
 
     Args:
-        root: the pipeline's folder.
-        store: makes the store in the task's folder.
+        root: the pipeline's folder of shed events.
+        store: creates the shed store in the attempt's folder.
     """
 
     def __init__(self, root: Path, store: Callable[[Path], ShedStore]) -> None:
@@ -105,12 +105,12 @@ class TaskShedder:
 
 
 class EventStore(ShedStore):
-    """A shed store that keeps the whole events behind a join's tuples, and reports each file that it has written.
+    """A shed store that keeps the whole events for a join's tuples, and reports each file that it has written.
 
     Args:
-        folder: the task's.
+        folder: the task attempt's.
         schema: the columns of the events.
-        events_of: returns the whole events that tuples of the join stand for.
+        events_of: returns the whole events for tuples of the join.
         register: is called with each file and its events when they are on disk.
     """
 
@@ -135,11 +135,11 @@ class EventStore(ShedStore):
 
 @contextmanager
 def _own_folder(root: Path) -> Iterator[Path]:
-    """Make a folder and lock it, so that `sweep` leaves it alone as long as this process needs it."""
+    """Create a folder and lock it during the block, so that `sweep` leaves it alone."""
     root.mkdir(parents=True, exist_ok=True)
     folder = root / uuid.uuid4().hex
     folder.mkdir()
-    for changed in (root, root.parent, root.parent.parent):  # any of them may be new
+    for changed in (root, root.parent, root.parent.parent):  # any of them can be new
         fsync_directory(changed)
     with _locked(folder):
         yield folder
@@ -157,10 +157,10 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def claim(connection: Connection, pipeline: str, schema: pa.Schema, job: str) -> Segment | None:
-    """Mark the segment that has waited longest, in the transaction that lands its events; None if there is none.
+    """Mark the segment that has waited longest as replayed by this job, and return it, or None if there is none.
 
-    Its row stays. A segment that another transaction has claimed is passed over. So is one that this job has claimed
-    already, and one that was set aside.
+    The mark is part of the transaction that lands the segment's events. The row stays: `remove_replayed` deletes it.
+    Segments that another transaction or this job has claimed already, and those that were set aside, are skipped.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -177,7 +177,7 @@ def claim(connection: Connection, pipeline: str, schema: pa.Schema, job: str) ->
 
 
 def set_aside(connection: Connection, pipeline: str, segment: Segment, problem: Exception) -> str:
-    """Undo `claim` and leave a segment that cannot be read to an operator; return the line that says so."""
+    """Undo `claim` and set aside, for an operator, a segment that cannot be read; return the log line about it."""
     connection.rollback()
     why = str(problem).rstrip(".")
     with connection.cursor() as cursor:
@@ -185,8 +185,8 @@ def set_aside(connection: Connection, pipeline: str, segment: Segment, problem: 
     connection.commit()
     return (
         f"shed file {segment.file} cannot be read: {why}. It is set aside as segment {segment.number}; those of its "
-        f"{segment.events} events that have not landed stay in {pipeline}_shed. Restore it, or have them read again "
-        "from the topic: docs/operating.md says how."
+        f"{segment.events} events that have not landed stay in {pipeline}_shed. Restore the file, or let the "
+        "application read the topic again: docs/operating.md says how."
     )
 
 
@@ -198,8 +198,8 @@ def remove_replayed(connection: Connection, root: Path, segments: Sequence[int])
         cursor.execute("DELETE FROM shed_segment WHERE segment IN %s", (segments,))
     connection.commit()
     for file in files:
-        file.unlink(missing_ok=True)  # the sweep of a start may have been quicker
-        with suppress(OSError):  # it has more files
+        file.unlink(missing_ok=True)  # `sweep` at a start can have removed it already
+        with suppress(OSError):  # it still has files
             file.parent.rmdir()
 
 
@@ -213,12 +213,12 @@ def sweep(connection: Connection, root: Path, pipeline: str) -> None:
             connection.commit()
             for file in set(folder.iterdir()) - known:
                 file.unlink()
-            with suppress(OSError):  # it is not empty
+            with suppress(OSError):  # it still has files
                 folder.rmdir()
 
 
 def waiting(connection: Connection, pipeline: str, schema: pa.Schema) -> Waiting:
-    """Return what waits. A segment whose job failed after landing is still listed; its events are not counted again."""
+    """Return what waits. A segment whose job failed after landing still counts as a segment, its events do not."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT COALESCE(SUM(damage IS NULL), 0), COALESCE(SUM(IF(replayed_by IS NULL, events, 0)), 0), "
@@ -231,5 +231,5 @@ def waiting(connection: Connection, pipeline: str, schema: pa.Schema) -> Waiting
 
 
 def fields_number(schema: pa.Schema) -> int:
-    """Return a number that differs between schemas: a file of other columns than the pipeline has cannot be read."""
+    """Return a checksum of the columns: a file that has other columns than the pipeline cannot be read."""
     return zlib.crc32(schema.to_string(show_field_metadata=False).encode())

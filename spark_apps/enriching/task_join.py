@@ -1,4 +1,4 @@
-"""A task's events through its join, and back in the order they came in.
+"""Join a task's events, and return them in the order in which they came.
 
 The join gets only an event's key and its place in the task. So a waiting event takes little of the join's memory. Its
 other columns stay where they are until the master row's columns are put beside them.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spark_apps.monitoring.task_counts import TaskCounts
 
 PLACE = "(place)"  # no field has such a name
-MOST_HELD_BYTES = 32 * 2**20  # of events and joined rows; then the join finishes what waits, and all rows go out
+MOST_HELD_BYTES = 32 * 2**20  # of events and joined rows; then the join finishes what waits, and all rows are output
 ROWS_A_LOAD = 50_000
 
 
@@ -32,10 +32,10 @@ class TaskJoin:
     """Joins one task's events with the worker's join.
 
     Args:
-        join: made for the events' `joined_part`, left-outer.
+        join: a left-outer join of the events' `joined_part`.
         schema: the events' columns.
-        counts: of the task.
-        most_held: bytes of events and joined rows that are held before all of them go out.
+        counts: the task's.
+        most_held: bytes of events and joined rows that are held before all of them are output.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class TaskJoin:
     def joined(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Join events until none waits, and yield tables for one load each.
 
-        Tables of the warehouse are clustered by position. Rows in the order of the stream are appended; others split
-        full pages, at twice the cost.
+        Tables of the warehouse are clustered by position. Rows in the order of the stream are appended. In another
+        order they split full pages, which costs twice as much.
         """
         for batch in events:
             self._feed(batch)
@@ -63,7 +63,7 @@ class TaskJoin:
         yield from self._release()
 
     def events_of(self, tuples: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the whole events that the join's tuples stand for."""
+        """Return the whole events for tuples of the join."""
         (events,) = pa.Table.from_batches(self._events).take(tuples[PLACE]).combine_chunks().to_batches()
         return events
 

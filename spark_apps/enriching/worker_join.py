@@ -1,7 +1,7 @@
-"""A worker's join: built once over a snapshot of the master data, used task after task.
+"""A worker's join: built once for a snapshot of the master data, and used task after task.
 
-Between two tasks nothing waits in it. What it remembers, the cache of hot rows and their frequencies, may be lost at
-any moment without harm.
+Between two tasks no event waits in it. What it keeps, the cached rows and their frequencies, can be lost at any moment
+without harm.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BorrowJoin(Protocol):
     """Lends a worker's join for the time of a task."""
 
     def __call__(self, pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> AbstractContextManager[SemiStreamJoin]:
-        """Lend the join; nothing waits in it before the block and after it."""
+        """Lend the join; no event waits in it before and after the block."""
 
 
 class Joins:
@@ -66,18 +66,18 @@ class Joins:
         self.forget()  # so that the next task does not have two joins in memory
         self._idle[key] = join
         if known is None:
-            # Spark's worker collects garbage after each task. The kernels that were loaded with the join stay: the
-            # collector need not look through them each time.
+            # Spark's worker runs the garbage collector after each task. The kernels that were loaded with the join stay
+            # for good. Frozen, they are not searched each time.
             gc.collect()
             gc.freeze()
 
     def forget(self) -> None:
-        """Drop the join, as when the worker is started again."""
+        """Drop the join; the next task constructs one."""
         self._idle.clear()
 
     @property
     def idle(self) -> SemiStreamJoin | None:
-        """The join that waits for the next task."""
+        """The join that no task uses now, None if there is none."""
         return next(iter(self._idle.values()), None)
 
 
@@ -121,5 +121,5 @@ def check_join(pipeline: Pipeline, snapshot: Path) -> None:
     except (ValueError, OSError) as error:
         raise SnapshotError(
             f"pipeline {pipeline.name!r} cannot be joined with its snapshot: {error}",
-            "The Dag refresh_master_order publishes another snapshot.",
+            "Run the Dag refresh_master_order, which publishes another snapshot.",
         ) from error

@@ -16,7 +16,7 @@ _LONGEST_SHOWN = 60
 
 
 class _Pairs(list):  # type: ignore[type-arg]
-    """The pairs of a JSON object; a class of its own, because a JSON array is a list."""
+    """The name-value pairs of a JSON object; a class of its own, because json returns an array as a list, too."""
 
 
 def read_carefully(value: bytes | None, kinds: Mapping[str, Kind], nullable: Collection[str]) -> dict[str, Any]:
@@ -24,8 +24,8 @@ def read_carefully(value: bytes | None, kinds: Mapping[str, Kind], nullable: Col
 
     Args:
         value: the event's bytes.
-        kinds: the fields that it must have; others are ignored.
-        nullable: the fields that may be null.
+        kinds: the fields that it must have, with their types; others are ignored.
+        nullable: the fields that are allowed to be null.
 
     Raises:
         UnreadableEventError: with the reason.
@@ -48,7 +48,7 @@ def read_carefully(value: bytes | None, kinds: Mapping[str, Kind], nullable: Col
 
 
 def _fields_of(value: bytes, known: Collection[str]) -> dict[str, Any]:
-    """Return the values of the known fields, each of which must not be there twice."""
+    """Return the values of the known fields; a known field that occurs twice is an error."""
     try:
         event = json.loads(value.decode("utf-8"), object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
     except UnicodeDecodeError as problem:

@@ -1,7 +1,7 @@
 """Read events as they come from Kafka: JSON bytes to Arrow columns, and a reason for each unreadable event.
 
-Nearly all events are plain: the scanner reads them a batch at once. The others are read one by one, so a bad event
-costs its own time and not its batch's.
+Nearly all events are plain (scanner.py says what that is): the scanner reads a batch of them at once. The others are
+read one by one, so a bad event costs its own time and not its batch's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_REASON = 200
 
 @dataclass(frozen=True)
 class ReadBatch:
-    """A batch that was read.
+    """The result of reading one batch.
 
     Attributes:
         events: the readable events, in their order.
@@ -42,7 +42,7 @@ class EventReader:
 
     Args:
         fields: name and type of each field that an event must have; others are ignored.
-        nullable: the fields that may be null: an event with a null key is readable, it matches nothing.
+        nullable: the fields that are allowed to be null: an event with a null key is readable, it matches nothing.
         read_one: reads an event that is not plain.
     """
 
@@ -113,12 +113,12 @@ class EventReader:
 
 
 def _storable(reason: UnreadableEventError) -> str:
-    """Return a reason that the warehouse can store: what it quotes of an event may have half a surrogate pair."""
+    """Return a reason as the warehouse can store it: what it quotes of an event can have half a surrogate pair."""
     return str(reason).encode("utf-8", "backslashreplace").decode()[:_LONGEST_REASON]
 
 
 def _texts(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, nulls: np.ndarray | None) -> pa.Array:
-    """Make a column of the texts that stand at these places of the data."""
+    """Make a column of the texts between `starts` and `ends` in the data."""
     lengths = ends - starts
     if nulls is not None:
         lengths[nulls] = 0

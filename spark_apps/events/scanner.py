@@ -2,7 +2,7 @@
 
 Nearly all events are plain: a flat JSON object, UTF-8, no escapes in strings, numbers of usual length, each known field
 once, each value of its type (values.py). The scanner skips the others. The careful reader (careful.py) reads those one
-by one and decides whether they are readable. A property test: it reads plain events as the scanner does.
+by one and decides whether they are readable. A property test checks that both read a plain event alike.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def scan(
     starts: np.ndarray,
     ends: np.ndarray,
 ) -> None:
-    """Fill the columns of each plain event and mark it; a null has the start -1.
+    """Write the values of each plain event to the columns and mark the event; a null has the start -1.
 
     Args:
         data: the events' bytes.
@@ -42,7 +42,7 @@ def scan(
         names: the fields' names, one after the other.
         name_offsets: where each name begins, and where the last one ends.
         kinds: the number of each field's type (spark_apps/pipeline/fields.py).
-        nullable: True for fields that may be null.
+        nullable: True for fields that are allowed to be null.
         plain: set to True for each plain event.
         numbers: by field and event, the value of an INTEGER, UNSIGNED or TIMESTAMP (milliseconds).
         floats: by field and event, the value of a FLOATING.
@@ -118,7 +118,7 @@ def _skip_space(data: np.ndarray, at: int, end: int) -> int:
 
 @inlined
 def _string_end(data: np.ndarray, start: int, end: int) -> int:
-    """Return where the closing quote of the plain string at `start` is, or -1."""
+    """Return where the closing quote of the plain string at `start` is, or -1 if none begins there."""
     if start >= end or data[start] != QUOTE:
         return _NOT_PLAIN
     at = start + 1
@@ -142,7 +142,7 @@ def _string_end(data: np.ndarray, start: int, end: int) -> int:
 
 @kernel
 def _wide_character(data: np.ndarray, at: int, end: int) -> int:
-    """Return how many bytes the character at `at` has, 0 when it is not UTF-8 (RFC 3629, section 4)."""
+    """Return how many bytes the character at `at` has, or 0 if it is not UTF-8 (RFC 3629, section 4)."""
     lead = data[at]
     low, high = 0x80, 0xBF  # of the second byte
     if 0xC2 <= lead <= 0xDF:  # noqa: PLR2004 - the RFC's own numbers, here and below
@@ -167,7 +167,7 @@ def _wide_character(data: np.ndarray, at: int, end: int) -> int:
 
 @inlined
 def _value_end(data: np.ndarray, start: int, end: int) -> int:
-    """Return where a plain string, a number, null, true or false ends, or -1."""
+    """Return where the plain string, number, null, true or false at `start` ends, or -1 if none begins there."""
     if start >= end:
         return _NOT_PLAIN
     if data[start] == QUOTE:
@@ -185,13 +185,13 @@ def _value_end(data: np.ndarray, start: int, end: int) -> int:
 
 @inlined
 def _goes_on(byte: int) -> bool:
-    """Return whether a number goes on after its digits."""
+    """Return whether a fraction or an exponent follows the digits of a number."""
     return byte == DOT or is_exponent(byte)
 
 
 @kernel
 def _number_end(data: np.ndarray, start: int, end: int) -> int:
-    """Return where a number of JSON ends, or -1."""
+    """Return where the JSON number at `start` ends, or -1 if it is not a plain one."""
     digit = start + (data[start] == MINUS)
     at = _digits_end(data, digit, end)
     if at == digit or at - digit > _MOST_DIGITS or (at - digit > 1 and data[digit] == ZERO):
@@ -219,7 +219,7 @@ def _digits_end(data: np.ndarray, at: int, end: int) -> int:
 
 @kernel
 def _is_word(data: np.ndarray, start: int, end: int, word: int, length: int) -> bool:
-    """Return whether one of the words begins at `start`."""
+    """Return whether the data has, at `start`, the word that begins at `word` in `_WORDS`."""
     if start + length > end:
         return False
     same = True
@@ -230,9 +230,9 @@ def _is_word(data: np.ndarray, start: int, end: int, word: int, length: int) -> 
 
 @inlined
 def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offsets: np.ndarray, likely: int) -> int:
-    """Return the number of the field that has this name, or -1.
+    """Return the number of the field that has this name, or -1 if none has it.
 
-    It tries the field at `likely` first, because most events have their fields in the order of the schema.
+    It tries the field `likely` first, because most events have their fields in the order of the schema.
     """
     fields = len(name_offsets) - 1
     field = likely
@@ -252,8 +252,8 @@ def _find(data: np.ndarray, start: int, stop: int, names: np.ndarray, name_offse
 
 @kernel
 def gather(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
-    """Copy the texts between starts and ends, each to its place of `offsets`."""
+    """Copy each text between `starts` and `ends` to its offset in `out`."""
     for i in range(len(starts)):
-        to, start = np.uint64(offsets[i]), np.uint64(starts[i])  # unsigned: no index counts from the end
+        to, start = np.uint64(offsets[i]), np.uint64(starts[i])  # unsigned: numba checks no sign of an index
         for at in range(np.uint64(ends[i]) - start):
             out[to + at] = data[start + at]

@@ -1,6 +1,6 @@
-"""Read the plain values of events into their columns: the usual forms of each type.
+"""Read the plain values of events into columns. A plain value has one of the usual forms of its type.
 
-The scanner (scanner.py) finds where a value is. A value of another form makes its event not plain.
+The scanner (scanner.py) finds where each value is. A value in another form makes its event not plain.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from spark_apps.pipeline.fields import (
 from spark_apps.warehouse.civil_days import first_day
 
 QUOTE, DOT, MINUS, PLUS, ZERO, NINE = (ord(c) for c in '".-+09')
-CONTINUES = 0x80  # 10xxxxxx: a byte of a character, but not its first
+CONTINUES = 0x80  # 10xxxxxx: a continuation byte of UTF-8
 _COLON, _T, _Z, _EIGHT = (ord(c) for c in ":TZ8")
-_UUID_LENGTH, _VERSION, _VARIANT = 36, 14, 19  # the latter two are the places of digits
-_WORDS = np.array([0, 8, 16, 24, _UUID_LENGTH - WIDTH])  # the words that cover a UUID begin there
+_UUID_LENGTH, _VERSION, _VARIANT = 36, 14, 19  # the latter two: places of the digits of version and variant
+_WORDS = np.array([0, 8, 16, 24, _UUID_LENGTH - WIDTH])  # where the words that cover a UUID begin
 _DASHES, _ZEROS = each(ord("-")), each(ord("0"))
 _DASH_PLACES = np.frombuffer(
     b"".join(bytes(0xFF * (at + i in (8, 13, 18, 23)) for i in range(WIDTH)) for at in _WORDS.tolist()), np.uint64
 )
-_EXACT_INTEGER = 2**53  # doubles hold all whole numbers up to it
+_EXACT_INTEGER = 2**53  # doubles hold all whole numbers up to this one exactly
 _POWERS = np.array([float(10**n) for n in range(23)])  # and these powers of ten
 _NO_NUMBER = -(2**63)  # stands for a number that is not plain
 
@@ -42,14 +42,14 @@ def read_value(
     start: int,
     stop: int,
     kind: int,
-    nullable: bool,  # noqa: FBT001 - the field's, as the kind is
+    nullable: bool,  # noqa: FBT001 - a property of the field, as `kind` is
     place: tuple[int, int],
     numbers: np.ndarray,
     floats: np.ndarray,
     starts: np.ndarray,
     ends: np.ndarray,
 ) -> bool:
-    """Read one value into its column; return False when it is not a plain value of its type."""
+    """Read one value into its column; return False if it is not a plain value of its type."""
     lead = data[start]
     quoted = lead == QUOTE
     if stop - start == 4 and lead == 110:  # noqa: PLR2004 - null
@@ -78,7 +78,7 @@ def read_value(
 
 @kernel
 def _integer(data: np.ndarray, start: int, stop: int) -> int:
-    """Read a whole number of at most 18 digits."""
+    """Read a whole number of at most 18 digits; return _NO_NUMBER if there is another byte."""
     negative = data[start] == MINUS
     value = 0
     for at in range(start + negative, stop):
@@ -90,7 +90,7 @@ def _integer(data: np.ndarray, start: int, stop: int) -> int:
 
 @kernel
 def _floating(data: np.ndarray, start: int, stop: int) -> float:
-    """Read a number as the nearest double, or NaN when that takes more than one rounding.
+    """Read a number as the nearest double; return NaN if that takes more than one rounding.
 
     Significand and power of ten are exact doubles, so one operation rounds to the nearest double (W. D. Clinger, How to
     Read Floating Point Numbers Accurately, 1990).
@@ -160,7 +160,7 @@ _MILLISECONDS_A_DAY = 86_400_000
 
 @kernel
 def _milliseconds(data: np.ndarray, start: int, stop: int) -> int:
-    """Read a UTC time in one of the two plain forms as milliseconds since 1970."""
+    """Read a UTC time in one of the two plain forms as milliseconds since 1970; return _NO_NUMBER for another form."""
     length = stop - start
     if length not in (_SHORT, _LONG) or data[stop - 1] != _Z or data[start + 10] != _T:
         return _NO_NUMBER
@@ -183,7 +183,7 @@ def _milliseconds(data: np.ndarray, start: int, stop: int) -> int:
 
 @kernel
 def _digits(data: np.ndarray, start: int, count: int) -> int:
-    """Read a number of so many digits, or return a negative one."""
+    """Read a number of `count` digits; return a negative number if a byte is not a digit."""
     value = 0
     for at in range(start, start + count):
         if not ZERO <= data[at] <= NINE:

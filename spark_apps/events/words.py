@@ -1,7 +1,7 @@
 """Work on eight bytes of a text at once, as a word whose lowest byte is the first one.
 
-A function that tests each byte answers with flags: the top bit of each byte. Its sums carry nothing into the next byte,
-or only into bytes after the first flag (H. S. Warren, Hacker's Delight, section 6-1).
+A function that tests each byte returns flags: a byte's top bit is set if the test is true for it. The function's sums
+carry nothing into the next byte, or only into bytes after the first flag (H. S. Warren, Hacker's Delight, section 6-1).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ WIDTH = 8
 
 
 def each(byte: int) -> np.uint64:
-    """Return a word of eight such bytes."""
+    """Return a word whose eight bytes all are `byte`."""
     return np.uint64(int.from_bytes(bytes([byte]) * WIDTH, "little"))
 
 
 def padded(text: bytes | pa.Buffer) -> np.ndarray:
-    """Return the bytes as an array, with zeros behind them if they are fewer than a word has."""
+    """Return the bytes as an array; if they are fewer than eight, zeros are appended."""
     data = np.frombuffer(text, np.uint8)
     return data if len(data) >= WIDTH else np.concatenate([data, np.zeros(WIDTH - len(data), np.uint8)])
 
@@ -70,7 +70,7 @@ bytes_before: Callable[[np.uint64], int] = cast("Any", intrinsic(_bytes_before))
 
 @inlined
 def word_at(data: np.ndarray, at: int) -> np.uint64:
-    """Return the eight bytes that begin at a place of the array, with zeros for those behind its end.
+    """Return the eight bytes that begin at a place of the array, with zeros for those after its end.
 
     The array must have at least eight bytes (`padded`).
     """
@@ -88,7 +88,7 @@ def leading(word: np.uint64, count: int) -> np.uint64:
 def not_plain(word: np.uint64) -> np.uint64:
     """Flag the bytes that end a plain run of a JSON string: controls, quotes, backslashes, all that is not ASCII.
 
-    Flags behind the first one may be wrong.
+    Flags after the first one can be wrong.
     """
     quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
     below = (word - _SPACES) & ~word
@@ -97,7 +97,7 @@ def not_plain(word: np.uint64) -> np.uint64:
 
 @inlined
 def not_digits(word: np.uint64) -> np.uint64:
-    """Flag the bytes that are not decimal digits; flags behind the first one may be wrong."""
+    """Flag the bytes that are not decimal digits; flags after the first one can be wrong."""
     return ~((word + _FROM_0) & ~(word + _ABOVE_9) & ~word) & _TOPS
 
 

@@ -1,1 +1,1 @@
-"""Master data: the demo's catalogue, the estimate, the ranked copy, snapshots, the change log."""
+"""Master data: the demo's catalogue, estimated frequencies, the ranked copy, snapshots, the change log."""

@@ -66,7 +66,7 @@ def load_catalogue(owner: Login, rows: int, seed: int = 1, report: Callable[[str
 
 
 def _made_ahead(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make each chunk while the server takes the one before."""
+    """Make each chunk while the server loads the previous one."""
     with ThreadPoolExecutor(1) as maker:
         next_chunk = maker.submit(next, chunks, None)
         while (chunk := next_chunk.result()) is not None:

@@ -3,12 +3,12 @@
 Triggers log the key of every row that a transaction inserts, updates or deletes, in the same transaction: a commit
 keeps the log entry, a rollback removes it.
 
-The log's AUTO_INCREMENT numbers and clocks do not follow the order of commits. A reader that went on behind the highest
-number would miss a transaction that drew a lower one and committed later. So a change gets its position only after its
+Neither AUTO_INCREMENT numbers nor clocks follow the order of commits. A reader that continued after the highest number
+would miss a transaction that drew a lower number and committed later. So a change gets its position only after its
 commit: a reader first numbers the visible changes that have none, one reader at a time. A change that becomes visible
 later always gets a higher position.
 
-A reader gets the rows as they are now: it may get a change twice, and never misses one.
+A reader gets the rows as they are now: it can get a change twice, and never misses one.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 AT_ONCE = 10_000
 PRESENT = "__present"
-# For one transaction: a statement sees what is committed when it begins, and locks no gaps, so that writers can insert.
+# For the next transaction: a statement sees what is committed when it begins, and locks no gaps: writers can insert.
 LOCK_ROWS_ONLY = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
 class Changes(NamedTuple):
-    """The changes behind a position.
+    """The changes after a position.
 
     Attributes:
-        position: where the next read goes on.
-        rows: the changed rows that exist, key and columns, as they are now.
-        deleted: the keys of the changed rows that do not exist.
+        position: the position after which the next read continues.
+        rows: the changed rows that still exist, key and columns, as they are now.
+        deleted: the keys of the changed rows that no longer exist.
     """
 
     position: int
@@ -49,7 +49,7 @@ class Changes(NamedTuple):
 
 
 def newest_position(connection: Connection, master: Master) -> int:
-    """Give every committed change that has no position one, and return the highest position.
+    """Assign a position to every committed change that has none, and return the highest position.
 
     A query that begins after this call sees all changes up to that position.
     """
@@ -60,12 +60,13 @@ def newest_position(connection: Connection, master: Master) -> int:
 
 
 def read_changes(connection: Connection, master: Master, after: int) -> Changes:
-    """Read the changes behind a position.
+    """Read the changes after a position.
 
     Args:
-        connection: of an account that may number changes, for example the loader. It must not have an open transaction.
+        connection: of an account that is allowed to update the change log, for example the loader. It must not have an
+            open transaction.
         master: the master table.
-        after: the position, of a snapshot or of the last read.
+        after: the position of a snapshot or of the previous read.
 
     Raises:
         ForgottenChangesError: the log does not reach back to the position.
@@ -74,7 +75,7 @@ def read_changes(connection: Connection, master: Master, after: int) -> Changes:
     newest = newest_position(connection, master)
     _check_log_reaches(connection, master, after)
     columns = [name for name in master.columns if name not in master.key]
-    # The stream joins by bytes, so keys are equal if their bytes are, whatever the column's collation says.
+    # The stream joins by bytes, so keys are equal if their bytes are, whatever the column's collation is.
     exact = ", ".join(f"BINARY `{name}` AS `_{name}`" for name in master.key)
     same_key = " AND ".join(f"r.`{name}` = c.`{name}` AND BINARY r.`{name}` = c.`_{name}`" for name in master.key)
     changed = read_table(
@@ -108,7 +109,7 @@ def prune_changes(connection: Connection, master: Master, until: int) -> None:
 
 
 def _number(connection: Connection, master: Master) -> tuple[int, int]:
-    """Number committed changes that have no position; return the highest position, and how many were numbered.
+    """Assign positions to at most AT_ONCE committed changes that have none; return the highest, and how many these are.
 
     The row of master_changes is the lock: one reader numbers at a time, until its commit. The next one sees the result.
     """
@@ -130,19 +131,22 @@ def _number(connection: Connection, master: Master) -> tuple[int, int]:
 
 
 def _check_log_reaches(connection: Connection, master: Master, after: int) -> None:
-    """Raise unless the log has all changes behind a position. The transaction's next query sees the same log."""
+    """Raise ForgottenChangesError unless the log has all changes after a position.
+
+    It leaves the transaction open, so that the next query sees the same state of the log.
+    """
     position, forgot = _state(connection, master)
     if not forgot <= after <= position:
         connection.rollback()
         raise ForgottenChangesError(
-            f"the change log of `{master.table}` must have all changes behind position {after}, it has those behind "
+            f"the change log of `{master.table}` must have all changes after position {after}, got those after "
             f"{forgot} to {position}",
             "Take the newest snapshot and read on from its position.",
         )
 
 
 def _state(connection: Connection, master: Master, lock: str = "") -> tuple[int, int]:
-    """Return the highest position, and up to which one changes were pruned."""
+    """Return the highest position, and the position up to which changes were pruned."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT position, forgot FROM master_changes WHERE master = %s {lock}", (master.table,))
         rows = cursor.fetchall()

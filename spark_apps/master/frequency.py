@@ -44,7 +44,7 @@ class Estimate(NamedTuple):
     Attributes:
         until_ms: the interval's end; 0 before the first interval.
         total: W, the decayed number of all events.
-        weights: the heaviest keys: key columns and `weight`.
+        weights: the heaviest keys, in the key columns, and their `weight`.
     """
 
     until_ms: int
@@ -87,7 +87,7 @@ def read_estimate(loader: Login, master: Master) -> Estimate:
 def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
     """Replace the stored estimate in one transaction; return how many keys it has.
 
-    Keys come from the stream and may be anything. Those that no master row has are left out.
+    Keys come from the stream and can be anything. Those that no master row has are left out.
     """
     frequency = Names(master.table).frequency
     keys = listed(master.key, "r")
@@ -95,10 +95,10 @@ def store_estimate(loader: Login, master: Master, estimate: Estimate) -> int:
         f"`{name}` {'BIGINT' if pa.types.is_integer(estimate.weights[name].type) else ANY_TEXT}" for name in master.key
     )
     with connect(loader, bulk=True) as connection, connection.cursor() as cursor:
-        # This isolation level takes no locks on the master table: its writers go on.
+        # This isolation level takes no locks on the master table: others can write to it.
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         # A table that was just filled looks empty to the optimizer, which then compares each staged key with each row.
-        # Without join buffers it looks each staged key up in the index.
+        # Without join buffers it looks up each staged key in the index.
         cursor.execute("SET SESSION join_cache_level = 0")
         same_key = " AND ".join(_same_key_condition(cursor, master.table, name) for name in master.key)
         cursor.execute(f"CREATE TEMPORARY TABLE staged ({kinds}, {WEIGHT} DOUBLE NOT NULL)")

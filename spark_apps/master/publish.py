@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Reading a page costs the join a fixed time, and the end of each task reads nearly all pages, so they should be few.
 # But a page must be a small part of a worker's memory.
 PAGE_BYTES, LEAST_PAGE_ROWS = 1280 * 1024, 8_000
-KEPT = 2  # the newest versions, held or not
+KEPT = 2  # versions: the newest ones, held or not
 
 
 def publish(  # noqa: PLR0913  # operators keep the defaults of the last two
@@ -49,7 +49,7 @@ def publish(  # noqa: PLR0913  # operators keep the defaults of the last two
 ) -> Snapshot:
     """Write the pages of the next version, swap the ranked copy in, and then announce the version.
 
-    Publishing can be repeated after a kill, also if the copy was swapped in or the version announced.
+    A publish that was killed can be repeated, even if the copy was swapped in or the version announced.
 
     Memory is bounded: a buffer of rows, a page, and one of the 64 parts of the index.
     """
@@ -68,14 +68,14 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, pa
     """Write the page file of the next version; readers do not see it before it is announced.
 
     Args:
-        owner: the account.
+        owner: login of the owner's account.
         master: the master table.
         ranking: the copy to write.
-        folder: the pipeline's snapshots.
-        page_rows: rows of a page; by default as many as fit into PAGE_BYTES.
+        folder: the folder of the pipeline's snapshots.
+        page_rows: rows in a page; by default as many as fit into PAGE_BYTES.
 
     Raises:
-        SnapshotError: the copy is gone, or the page file is not of the rows that were ranked.
+        SnapshotError: the copy is gone, or its number of rows is not the ranking's, or a key is there twice.
     """
     table = find_copy(owner, master, ranking)
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, pa
     if not (ranking.least <= written.row_count <= ranking.most and written.unique):
         raise SnapshotError(
             f"{path.name} must have {ranking.least} to {ranking.most} rows with unique keys, got {written.row_count} "
-            f"with {'unique' if written.unique else 'repeated'} ones: it is not published",
+            f"with {'unique' if written.unique else 'repeated'} keys: it is not published",
             "Run the Dag refresh_master_order again.",
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -113,7 +113,7 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, pa
 
 
 def fitting_rows(sample: pa.RecordBatch) -> int:
-    """Return how many rows a page has if rows are as wide as those of the sample."""
+    """Return how many rows fit into PAGE_BYTES if all are as wide as the sample's, at least LEAST_PAGE_ROWS."""
     fit: int = PAGE_BYTES * sample.num_rows // max(sample.nbytes, 1)
     return max(fit, LEAST_PAGE_ROWS)
 
@@ -147,6 +147,6 @@ def remove_old(folder: Path) -> None:
 
 
 def oldest_position(pipelines: Path, master: Master) -> int:
-    """Return the lowest position in the change log of all snapshots of the master table, in all pipelines' folders."""
+    """Return the lowest change-log position of the master table's snapshots, in the folders of all pipelines."""
     versions = (version for folder in pipelines.iterdir() for version in published(folder))
     return min(version.position for version in versions if version.table in {master.table, None})

@@ -2,7 +2,7 @@
 
 Rows without an estimate follow in the order of the key, so their order does not change from one ranking to the next.
 The next ranked copy is built beside the one in use, from one consistent view of the master table and without locking
-it. It takes its place by RENAME TABLE: a reader sees the old copy or the new one.
+it. RENAME TABLE then puts it into use: a reader sees either the old copy or the new one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from foundation.connections import Connection, Login
     from spark_apps.pipeline.definition import Master
 
-BUILD_MEMORY = 128 << 20  # of the server, for sorting
+BUILD_MEMORY = 128 << 20  # bytes that the server uses for sorting
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Patience:
     """How long a run waits for others.
 
     Attributes:
-        run_seconds: for another run that builds or publishes.
-        reader_seconds: for readers that have a transaction open on the copy in use.
+        run_seconds: how long for another run that builds or publishes.
+        reader_seconds: how long for readers that have a transaction open on the copy in use.
     """
 
     run_seconds: int = 600
@@ -48,10 +48,10 @@ class Ranking:
     """A ranked copy that was built and is not in use yet.
 
     Attributes:
-        token: identifies the copy: a comment of its table, which a rename keeps.
+        token: identifies the copy. It is the comment on the copy's table, which a rename keeps.
         position: in the change log; the copy has all changes up to it.
-        least: the least rows that the master table may have had while the copy was made.
-        most: the most rows that it may have had.
+        least: a lower bound of the number of rows that the master table had while the copy was built.
+        most: an upper bound of that number.
     """
 
     token: str
@@ -88,7 +88,7 @@ def one_at_a_time(owner: Login, master: Master, patience: Patience = PATIENCE) -
     """Hold the lock for building and publishing; the server releases it when its holder is killed.
 
     Raises:
-        SnapshotError: another run holds the lock for too long.
+        SnapshotError: another run holds the lock for longer than `run_seconds`.
     """
     with connect(owner) as connection, connection.cursor() as cursor:
         lock = (Names(master.table).by_rank, patience.run_seconds)
@@ -102,7 +102,7 @@ def one_at_a_time(owner: Login, master: Master, patience: Patience = PATIENCE) -
 
 
 def find_copy(owner: Login, master: Master, ranking: Ranking) -> str:
-    """Return the name of a ranked copy's table: the next one's, or the one's in use if it is swapped in.
+    """Return the name of the table that has a ranked copy: `<table>_by_rank_next`, or `<table>_by_rank` after the swap.
 
     Raises:
         SnapshotError: another run has replaced the copy.

@@ -1,7 +1,7 @@
 """Find and hold snapshots of master data: versions of a page file in the order of estimated access frequency.
 
     v000007.pages   the rows with their index, each page with its checksum (semistream/relation/page_file_format.py)
-    v000007.json    the manifest: it appears, whole, when the pages are complete and checked
+    v000007.json    the manifest: written atomically when the pages are complete and checked
 
 Readers use the newest version with a manifest. A reader holds its version by a shared lock (flock) of the manifest. The
 operating system releases the lock when the reader ends, even by kill -9. Publishing removes old versions that nobody
@@ -32,8 +32,8 @@ class Snapshot:
         version: 1, 2, 3, ...
         path: the page file.
         rows: how many rows it has.
-        position: in the change log; newer changes are behind it (spark_apps/master/changes.py).
-        changed_until: when the newest change of a row was, by the column `master.changed`; for people.
+        position: in the change log; the rows have all changes up to it (spark_apps/master/changes.py).
+        changed_until: when the newest change of a row was made, by the column `master.changed`; for people to read.
         published_at: when it was published.
         table: the master table; None in manifests that were written before they had this field.
     """
@@ -53,7 +53,7 @@ class Snapshot:
 
 
 def current(folder: Path) -> Snapshot | None:
-    """Return the newest version, None when nothing was published yet."""
+    """Return the newest version, or None if nothing was published yet."""
     return max(published(folder), key=lambda snapshot: snapshot.version, default=None)
 
 
@@ -74,7 +74,7 @@ def hold(folder: Path) -> Iterator[Snapshot]:
             if os.fstat(lock.fileno()).st_nlink:  # 0: it was removed before it was locked
                 yield snapshot
                 return
-    raise SnapshotError(f"no snapshot in {folder}", "The Dag refresh_master_order publishes one.")
+    raise SnapshotError(f"no snapshot in {folder}", "Run the Dag refresh_master_order, which publishes one.")
 
 
 def published(folder: Path) -> Iterator[Snapshot]:

@@ -1,4 +1,4 @@
-"""Make the tables that Freshet keeps beside a master table, whichever table a pipeline's file names.
+"""Create the tables that Freshet keeps beside a master table, for any table that a pipeline's file names.
 
 <table>_frequency   the estimate: how often the stream asks for a key
 <table>_by_rank     the ranked copy: the rows in the order of the estimate, clustered by rank, with a unique key
@@ -39,27 +39,27 @@ class Names:
 
     @property
     def frequency(self) -> str:
-        """The estimate."""
+        """The name of the table with the estimate."""
         return f"{self.table}_frequency"
 
     @property
     def by_rank(self) -> str:
-        """The ranked copy in use."""
+        """The name of the ranked copy in use."""
         return f"{self.table}_by_rank"
 
     @property
     def next_by_rank(self) -> str:
-        """The next ranked copy."""
+        """The name of the next ranked copy."""
         return f"{self.table}_by_rank_next"
 
     @property
     def change(self) -> str:
-        """The change log."""
+        """The name of the change log."""
         return f"{self.table}_change"
 
 
 def ranked_columns(master: Master) -> list[str]:
-    """Return the columns of the ranked copy: key, columns, and when the row was changed."""
+    """Return the columns of the ranked copy: the master data's key, columns and `changed`."""
     return list(dict.fromkeys([*master.key, *master.columns, master.changed]))
 
 
@@ -83,14 +83,14 @@ def definitions(connection: Connection, master: Master) -> dict[str, str]:
 
 
 def prepare(owner: Login, master: Master) -> None:
-    """Make the tables and triggers that are missing beside the master table. From then on every change is logged."""
+    """Create the missing tables and triggers beside the master table. From then on every change is logged."""
     names = Names(master.table)
     with connect(owner) as connection, connection.cursor() as cursor:
         types = definitions(connection, master)
         _check_index(connection, master)
         _check_key(connection, master)
         keys = ", ".join(f"`{name}` {types[name]}" for name in master.key)
-        any_keys = keys.replace(" NOT NULL", " NULL")  # so that logging never keeps a row from being written
+        any_keys = keys.replace(" NOT NULL", " NULL")  # so that logging makes no write to the master table fail
         cursor.execute(
             f"CREATE TABLE IF NOT EXISTS `{names.frequency}` ({keys}, "
             "access_frequency DOUBLE NOT NULL COMMENT 'estimated share of events that name this key', "
@@ -134,7 +134,7 @@ def _check_key(connection: Connection, master: Master) -> None:
 
 
 def ranked_table(name: str, master: Master, types: dict[str, str], condition: str = "") -> str:
-    """Return the statement that makes a ranked copy. Ranks are 0, 1, 2, ..., so a page is a range of ranks."""
+    """Return the statement that creates a ranked copy. Ranks are 0, 1, 2, ..., so a page is a range of ranks."""
     columns = ", ".join(f"`{column}` {kind}" for column, kind in types.items())
     return (
         f"CREATE TABLE {condition} `{name}` ({RANK} INT UNSIGNED NOT NULL, {columns}, "
@@ -143,9 +143,10 @@ def ranked_table(name: str, master: Master, types: dict[str, str], condition: st
 
 
 def _triggers(master: Master) -> list[str]:
-    """Return the statements that make the triggers, which log each written row's key; of a changed key, old and new.
+    """Return the statements that create the triggers.
 
-    Triggers run with the rights of the account that made them: writers need no rights on the log.
+    They log the key of each written row; if an update changes the key, the old one and the new one. Triggers run with
+    the rights of the account that created them: writers need no rights on the log.
     """
     change, keys = Names(master.table).change, listed(master.key)
     log_new = f"INSERT INTO `{change}` ({keys}) VALUES ({listed(master.key, 'NEW')})"

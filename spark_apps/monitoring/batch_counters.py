@@ -1,7 +1,7 @@
-"""What batches counted: added up for the metrics page, and a row for each in the table `batch_counters`.
+"""The counts of batches: added up for the metrics page, and as a row for each batch in the table `batch_counters`.
 
-The query's thread hands in a batch's counts and goes on. The thread that watches the query writes the rows, so that no
-batch waits for them. docs/counters.md says what each column means.
+A batch only queues its row. The thread that monitors the query writes the rows, so that no batch waits for that.
+docs/counters.md says what each column means.
 """
 
 from __future__ import annotations
@@ -27,59 +27,59 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Pipeline
 
 KEPT_DAYS = 30
-MOST_REMOVED = 10_000  # rows in one look, which must stay short
-MOST_WAITING = 1000  # rows that are kept while the warehouse is away
+MOST_REMOVED = 10_000  # rows that one look deletes: a look must stay short
+MOST_WAITING = 1000  # rows that are queued while the warehouse does not answer
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class BatchFacts:
-    """What the driver knows of a batch."""
+    """The counters of a batch that the driver measures, not its tasks."""
 
     batch_seconds: float = counter("seconds", "how long the newest batch took", total=False)
     snapshot_version: int = counter(
         "number", "version of the master data that the newest batch was joined with", total=False
     )
-    snapshot_age_seconds: float = counter("seconds", "since that version was published", total=False)
+    snapshot_age_seconds: float = counter("seconds", "age of the newest batch's master data", total=False)
 
 
 @dataclass(frozen=True)
 class TopicBacklog:
-    """What waits in the topic; None while the broker or the warehouse does not answer."""
+    """The topic's backlog; None while the broker or the warehouse does not answer."""
 
-    lag_events: int | None = counter("events", "events that wait in the topic", total=False)
+    lag_events: int | None = counter("events", "events in the topic that no batch has read yet", total=False)
 
 
 @dataclass(frozen=True)
 class ShedBacklog:
-    """What waits in the shed store."""
+    """The events that wait in the shed store."""
 
     shed_waiting_events: int = counter("events", "shed events that wait on disk", total=False)
-    shed_damaged_events: int = counter("events", "those of them whose file cannot be read", total=False)
-    shed_oldest_seconds: float = counter("seconds", "age of the oldest of them", total=False)
+    shed_damaged_events: int = counter("events", "shed events that wait in a file that cannot be read", total=False)
+    shed_oldest_seconds: float = counter("seconds", "age of the oldest shed event that waits", total=False)
 
 
 @dataclass(frozen=True)
 class ApplicationFacts:
-    """What the page says of the application itself; the table has none of it."""
+    """Counters of the application itself: on the metrics page only, not in the table."""
 
     batches: int = counter("number", "batches that were done")
-    memory_budget_bytes: int = counter("bytes", "memory that a worker's join may use", total=False)
-    batch_age_seconds: float | None = counter("seconds", "since the newest batch was done", total=False)
+    memory_budget_bytes: int = counter("bytes", "memory that a worker's join is allowed to use", total=False)
+    batch_age_seconds: float | None = counter("seconds", "time since the newest batch was done", total=False)
 
 
 class BatchCounters:
     """The counters of one application.
 
     Attributes:
-        pipeline: whose they are.
-        totals: what tasks counted since the application started.
-        batches: how many there were.
-        newest: what the newest batch's tasks counted.
-        facts: what the driver knows of that batch; None before there is one.
-        finished_at: when it ended.
-        lag: what waits in the topic.
-        shed: what waits in the shed store.
+        pipeline: the application's pipeline.
+        totals: the counts of all tasks since the application started.
+        batches: the number of batches since then.
+        newest: the counts of the newest batch's tasks.
+        facts: the driver's counters of the newest batch; None before the first batch.
+        finished_at: when the newest batch ended; before the first batch, when the application started.
+        lag: the topic's backlog.
+        shed: the events that wait in the shed store.
     """
 
     def __init__(self, config: Settings, pipeline: Pipeline) -> None:
@@ -96,14 +96,14 @@ class BatchCounters:
         self._lock = threading.Lock()
 
     def add(self, incarnation: int, batch: int | None, snapshot: Snapshot, seconds: float, counts: TaskCounts) -> None:
-        """Take in what a batch's tasks counted.
+        """Add a batch's counts to the totals and queue its row.
 
         Args:
             incarnation: the number of the topic's incarnation.
-            batch: Spark's number of it, None for a job that only replayed shed events.
-            snapshot: what it was joined with.
-            seconds: how long it took.
-            counts: of its tasks.
+            batch: Spark's number of the batch; None for a job that only replayed shed events.
+            snapshot: the snapshot that the batch was joined with.
+            seconds: how long the batch took.
+            counts: the sum of its tasks' counts.
         """
         now = datetime.now(UTC)
         age = (now - datetime.fromisoformat(snapshot.published_at)).total_seconds()
@@ -116,13 +116,13 @@ class BatchCounters:
             self._rows.append({**which, **columns(counts), **columns(facts)})
 
     def look(self, incarnation: int, shed: ShedBacklog) -> None:
-        """Find out how far the stream is behind, and write the rows that wait.
+        """Measure the lag, and write the queued rows.
 
-        Nothing of this stops the stream: a service that is away is asked again at the next look.
+        A service that does not answer is asked again at the next look; the stream does not stop for it.
 
         Args:
             incarnation: the number of the topic's incarnation.
-            shed: what waits in the shed store.
+            shed: the events that wait in the shed store.
         """
         self.shed = shed
         try:

@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PATIENCE_MS = 3000  # the caller also looks for a stop
+PATIENCE_MS = 3000  # short, because the caller also looks for a stop request
 
 
 class Lag:
@@ -22,7 +22,7 @@ class Lag:
         self._consumer: KafkaConsumer | None = None
 
     def behind(self, next_offsets: Mapping[int, int]) -> int:
-        """Count the events from each partition's next offset, or from its beginning, to its end.
+        """Return the number of events from each partition's next offset to its end; without one, from its beginning.
 
         Raises:
             KafkaError: the broker does not answer.

@@ -18,7 +18,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def page(counters: BatchCounters) -> str:
-    """Write every metric with its help, its type and its values."""
+    """Return the metrics page: every metric with its help, its type and its values."""
     lines: list[str] = []
     for metric, value in _metrics(counters):
         kind = "counter" if metric.total else "gauge"
@@ -30,21 +30,21 @@ def page(counters: BatchCounters) -> str:
 
 
 def _metrics(counters: BatchCounters) -> Iterator[tuple[Declared, Any]]:
-    """Give each metric that has a value now."""
+    """Yield each metric that has a value now, with the value."""
     age = (datetime.now(UTC) - counters.finished_at).total_seconds()
     budget = counters.pipeline.memory_mb * 2**20
     since_batch = age if counters.facts else None
-    yield from _told(ApplicationFacts(counters.batches, budget, since_batch), totals=True, others=True)
-    yield from _told(counters.totals, totals=True, others=False)
-    yield from _told(counters.lag, totals=True, others=True)
-    yield from _told(counters.shed, totals=True, others=True)
+    yield from _having_values(ApplicationFacts(counters.batches, budget, since_batch), totals=True, others=True)
+    yield from _having_values(counters.totals, totals=True, others=False)
+    yield from _having_values(counters.lag, totals=True, others=True)
+    yield from _having_values(counters.shed, totals=True, others=True)
     if counters.facts is not None:
         facts = replace(counters.facts, snapshot_age_seconds=counters.facts.snapshot_age_seconds + age)
-        yield from _told(counters.newest, totals=False, others=True)
-        yield from _told(facts, totals=True, others=True)
+        yield from _having_values(counters.newest, totals=False, others=True)
+        yield from _having_values(facts, totals=True, others=True)
 
 
-def _told(counts: object, *, totals: bool, others: bool) -> Iterator[tuple[Declared, Any]]:
+def _having_values(counts: object, *, totals: bool, others: bool) -> Iterator[tuple[Declared, Any]]:
     for each in declared(type(counts)):
         value = getattr(counts, each.name)
         if value is not None and (totals if each.total else others):

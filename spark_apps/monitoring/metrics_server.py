@@ -31,8 +31,8 @@ def serve_metrics(config: Settings, page: Callable[[], str]) -> Iterator[None]:
         server = _listen(config, page)
     except (SettingsError, OSError) as obstacle:
         print(
-            f"metrics: none at 127.0.0.1:{config.metrics_port}: {obstacle}. "
-            "The stream runs; choose another port by FRESHET_METRICS_PORT if this one is taken",
+            f"metrics: not served at 127.0.0.1:{config.metrics_port}: {str(obstacle).rstrip('.')}. "
+            "The stream runs without them. If the port is taken, set FRESHET_METRICS_PORT to another one.",
             flush=True,
         )
         yield
@@ -78,7 +78,7 @@ def _listen(config: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
             if self.command != "HEAD":
                 self.wfile.write(body)
 
-        do_HEAD = do_GET  # noqa: N815  # the same
+        do_HEAD = do_GET  # noqa: N815  # http.server's name
 
         def version_string(self) -> str:
             return "freshet"

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MILLISECONDS = pa.timestamp("ms", "UTC")
-_LARGEST = ("latency_most", "worker_bytes")  # of several tasks the largest counts, others add up
+_LARGEST = ("latency_most", "worker_bytes")  # the sum of several tasks has the largest of these, and adds up the others
 
 
 @dataclass
 class TaskCounts:
-    """What one task did, or all tasks of a batch, or all batches since the application's start."""
+    """The counts of one task, or their sum over a batch's tasks or all batches since the application's start."""
 
     events: int = counter("events", "events that were read")
     enriched: int = counter("events", "events that a master row matches")
@@ -40,7 +40,7 @@ class TaskCounts:
     replayed: int = counter("events", "shed events that were read back from disk and tried again")
     rejected: Counter[str] = counter("events", "events that cannot be read", label="reason")
     task_seconds: Counter[str] = counter("seconds", "time of all tasks together", label="phase")
-    worker_bytes: int = counter("bytes", "real memory of the largest Python worker", total=False)
+    worker_bytes: int = counter("bytes", "resident memory (RSS) of the largest Python worker", total=False)
     latency_sum: float = 0.0  # seconds, of all events together
     latency_most: float = 0.0
 
@@ -54,12 +54,12 @@ class TaskCounts:
         """Count the events whose key no master row has."""
         return self.unmatched - self.without_key
 
-    @derived("seconds", "from Kafka's timestamp to the commit, the mean of the newest batch", total=False)
+    @derived("seconds", "mean latency of the newest batch, from Kafka's timestamp to the commit", total=False)
     def latency_mean_seconds(self) -> float | None:
         """Return the mean latency; a batch without events has none."""
         return self.latency_sum / self.events if self.events else None
 
-    @derived("seconds", "from Kafka's timestamp to the commit, the longest of the newest batch", total=False)
+    @derived("seconds", "longest latency of the newest batch, from Kafka's timestamp to the commit", total=False)
     def latency_most_seconds(self) -> float | None:
         """Return the longest latency; a batch without events has none."""
         return self.latency_most if self.events else None
@@ -74,7 +74,7 @@ class TaskCounts:
             self.task_seconds[phase] += time.perf_counter() - began  # type: ignore[assignment]  # a Counter of seconds
 
     def awaited(self, items: Iterable[T]) -> Iterator[T]:
-        """Pass the items on, and add the time that each is waited for to the phase "source"."""
+        """Yield the items, and add the time that it waits for each to the phase "source"."""
         iterator, end = iter(items), object()
         while True:
             with self.timed("source"):
@@ -85,7 +85,7 @@ class TaskCounts:
 
     @contextmanager
     def of_join(self, join: SemiStreamJoin) -> Iterator[None]:
-        """Count what the join does in the block, by its own counters."""
+        """Add the cache hits and the pages read that the join counts during the block."""
         hits, pages = join.front_stage.hits, join.relation.counters.pages_read
         yield
         self.cache_hits += join.front_stage.hits - hits
@@ -96,7 +96,7 @@ class TaskCounts:
         self.rejected.update(kind_of(reason, known_fields) for reason in reasons)
 
     def measure_worker(self) -> None:
-        """Note how much memory this process has."""
+        """Set `worker_bytes` to the resident memory of this process."""
         self.worker_bytes = psutil.Process().memory_info().rss
 
     def __iadd__(self, other: TaskCounts) -> Self:
@@ -107,7 +107,7 @@ class TaskCounts:
 
 
 class Arrivals:
-    """When a task's events came, by Kafka's timestamps: how many, the first, and the sum."""
+    """The Kafka timestamps of a task's events: their number, the earliest, and their sum."""
 
     def __init__(self) -> None:
         self._count, self._total = 0, 0
@@ -115,11 +115,11 @@ class Arrivals:
 
     @property
     def first(self) -> datetime:
-        """The first of those that came so far, in UTC."""
+        """The earliest timestamp so far, in UTC; 1970-01-01 if there is none."""
         return datetime.fromtimestamp((self._first or 0) / 1000, UTC)
 
     def note(self, timestamps: pa.Array) -> None:
-        """Take in a batch's timestamps."""
+        """Add the timestamps of an Arrow batch."""
         times = timestamps.cast(_MILLISECONDS, safe=False).cast(pa.int64())
         if len(times):
             self._count += len(times)
@@ -128,7 +128,7 @@ class Arrivals:
             self._first = first if self._first is None else min(self._first, first)
 
     def count_latency(self, counts: TaskCounts) -> None:
-        """Count the latency of all of them: they are in the warehouse now."""
+        """Add the latency of all events up to now: the caller has just committed them."""
         if self._first is not None:
             now = time.time() * 1000
             counts.latency_sum += (self._count * now - self._total) / 1000
@@ -136,6 +136,6 @@ class Arrivals:
 
 
 def kind_of(reason: str, known_fields: Collection[str]) -> str:
-    """Shorten a reason to one of few kinds: without the value."""
+    """Return the kind of a reason, of which there are few: the reason without the event's value."""
     about = reason.partition(":")[0]
     return reason.partition(", got ")[0] if about in known_fields else about

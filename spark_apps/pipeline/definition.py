@@ -14,10 +14,10 @@ from spark_apps.pipeline.expressions import check_expression
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Kafka's rule; a name of dots only is not allowed.
+# Kafka's rule for names of topics; a name of dots only is not allowed.
 Topic = Annotated[str, Field(max_length=249, pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-# Characters of what both SQL and Arrow can compute; check_expression has the whole rule.
+# The characters that an expression can have; check_expression has the whole rule.
 Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
 FieldType = Literal["int64", "uint32", "float64", "string", "uuid", "timestamp"]
 NOT_NUMBERS = {"string", "uuid", "timestamp"}
@@ -31,8 +31,8 @@ LEAST_MEMORY_MB, MOST_MEMORY_MB = 8, 2**20
 MOST_FIELDS = 63  # the scanner marks the fields of an event in the bits of an integer
 LONGEST_NAME = 54  # MariaDB allows 64 characters, and a table is called <name>_unmatched
 LONGEST_MASTER = 50  # the same: a trigger is called <table>_change_update
-BESIDE_KEYS = ("access_frequency", "change_id", "position", "weight")  # columns of our tables beside the key's
-BESIDE_ROWS = "access_rank"  # our column in the ranked copy, beside those of the master table
+BESIDE_KEYS = ("access_frequency", "change_id", "position", "weight")  # our columns in tables that have the key's, too
+BESIDE_ROWS = "access_rank"  # our column in the ranked copy, which also has columns of the master table
 # The position of an event: the primary key of every table of a pipeline. `source` is the number of an incarnation.
 POSITION = ("source", "kafka_partition", "kafka_offset")
 TOPIC_POSITION = POSITION[1:]  # within one incarnation
@@ -87,9 +87,9 @@ class Pipeline(_Section):
         if reserved := [name for name in self.master.key if name in BESIDE_KEYS]:
             raise ValueError(f"master.key must not have the names {BESIDE_KEYS}, got {reserved}")
         if BESIDE_ROWS in {*self.master.key, *self.master.columns, self.master.changed}:
-            raise ValueError(f"master.key, columns and changed must not have the name {BESIDE_ROWS!r}, got it")
+            raise ValueError(f"master.key, columns and changed must not have the name {BESIDE_ROWS!r}, but one does")
         if self.name == self.master.table:
-            raise ValueError(f"name, which is also the view's, must not be master.table, got {self.name!r}")
+            raise ValueError(f"name must not be master.table, because the view gets this name, got {self.name!r}")
         if self.enriched.topic == self.source.topic:
             raise ValueError(f"enriched.topic must not be source.topic, got {self.enriched.topic!r}")
         for parameter, names in (
@@ -108,15 +108,15 @@ class Pipeline(_Section):
         fields = self.source.fields
         if self.batch_seconds is not None and self.join != "chybridjoin":
             raise ValueError(
-                f"batch_seconds must go with join chybridjoin, the only one that can shed, got {self.join!r}"
+                f"batch_seconds needs the join 'chybridjoin', the only one that can shed, got {self.join!r}"
             )
         if unknown := [name for name in self.master.key if name not in fields]:
-            raise ValueError(f"master.key must be of source.fields, got {unknown}")
+            raise ValueError(f"master.key must have names of source.fields only, got {unknown}")
         if doubled := [name for name in self.master.columns if name in fields]:
             raise ValueError(f"master.columns must not have names of source.fields, got {doubled}")
         known = {*fields, *self.master.columns}
         if unknown := [name for name in self.enriched.columns if name not in known]:
-            raise ValueError(f"enriched.columns must be of source.fields or master.columns, got {unknown}")
+            raise ValueError(f"enriched.columns must have names of source.fields or master.columns only, got {unknown}")
         describing = [name for name in self.enriched.columns if name in {*self.master.key, *self.master.columns}]
         if self.enriched.described_by not in describing:
             raise ValueError(
@@ -130,10 +130,10 @@ class Pipeline(_Section):
 
 
 def read_pipeline(name: str, folder: Path | None = None) -> Pipeline:
-    """Read `<name>.toml` in a folder, by default the one of the settings.
+    """Read `<name>.toml` in a folder, by default that of the setting `pipelines`.
 
     Raises:
-        PipelineError: there is no such file, or it is wrong.
+        PipelineError: there is no such file, or it breaks a rule.
     """
     file = (folder or settings().pipelines) / f"{name}.toml"
     shown = f"{file.parent.name}/{file.name}"
@@ -157,6 +157,7 @@ def read_pipeline(name: str, folder: Path | None = None) -> Pipeline:
         raise PipelineError(f"{shown}: {'; '.join(problems)}", CORRECT) from error
     if pipeline.name != name:
         raise PipelineError(
-            f"{shown}: name must be the file's, {name!r}, got {pipeline.name!r}", "Rename the file or the pipeline."
+            f"{shown}: name must be that of the file, {name!r}, got {pipeline.name!r}",
+            "Rename the file or the pipeline.",
         )
     return pipeline

@@ -45,14 +45,14 @@ def check_expression(text: str, columns: Collection[str], parameter: str) -> Non
 def compute_expression(text: str, columns: Mapping[str, pa.Array]) -> pa.Array:
     """Compute an expression that check_expression accepts.
 
-    The result is an integer as long as 64 bits hold it, else a double. A division is a double: as in SQL, it has a
-    fraction.
+    The result is an integer as long as 64 bits hold it, else a double. A division is always a double: as in SQL, it has
+    a fraction.
     """
     return _compute(ast.parse(text, mode="eval").body, columns)
 
 
 def _compute(node: ast.expr, columns: Mapping[str, pa.Array]) -> Any:  # noqa: ANN401  # an array or a number
-    import pyarrow as pa  # not on top: whoever checks a file, for example a Dag, does not need it
+    import pyarrow as pa  # not at the top: to check a pipeline's file, as Dags do, does not need it
     from pyarrow import compute
 
     match node:

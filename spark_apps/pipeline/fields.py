@@ -14,13 +14,13 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The scanner's numbers of the types (spark_apps/events/values.py).
+# The numbers by which the scanner knows the types (spark_apps/events/values.py).
 INTEGER, UNSIGNED, FLOATING, TEXT, UUID, TIMESTAMP = range(6)
 LARGEST_UNSIGNED = 2**32 - 1
 LONGEST_TEXT = 255
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:[0-5]\d)", re.ASCII)
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
-_STORED_UUID = re.compile(r".{14}([0-7].{4}|.{5}[89a-f]).*")  # MariaDB refuses others
+_STORED_UUID = re.compile(r".{14}([0-7].{4}|.{5}[89a-f]).*")  # MariaDB refuses UUIDs of another form
 FIRST_YEAR = 1000  # of MariaDB's DATETIME
 
 
@@ -34,7 +34,7 @@ class UnreadableEventError(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """One type.
+    """One type of fields.
 
     Attributes:
         number: its number in the scanner.

@@ -1,6 +1,6 @@
-"""Make and check a pipeline's own tables in the warehouse, and the analysts' view.
+"""Create and check a pipeline's own tables in the warehouse, and the analysts' view.
 
-Every event that was landed is in exactly one of the tables enriched, unmatched, rejected and shed. Its position is the
+Every event that has landed is in exactly one of the tables enriched, unmatched, rejected and shed. Its position is the
 primary key. The bytes of shed events are in segments (spark_apps/enriching/shedding.py).
 """
 
@@ -40,7 +40,7 @@ def create_tables(owner: Login, pipeline: Pipeline) -> None:
     except pymysql.MySQLError as error:
         raise TableError(
             f"pipeline {pipeline.name!r}: the warehouse refuses its tables or its view: {error.args[-1]}",
-            "Correct what it names. The pipeline's name must not be a word of SQL or another table's name.",
+            "Correct what the warehouse names. The pipeline's name must not be an SQL keyword or another table's name.",
         ) from error
 
 
@@ -72,14 +72,14 @@ def check_tables(loader: Login, pipeline: Pipeline) -> str:
             present = _columns(cursor, table)
             shown = f"pipeline {pipeline.name!r}: table {table!r}"
             if not present:
-                raise TableError(f"{shown} is not there", "The Dag prepare_warehouse makes it.")
+                raise TableError(f"{shown} does not exist", "Run the Dag prepare_warehouse, which creates it.")
             if wrong := [name for name, kind in columns.items() if _plain(present.get(name, "")) != _plain(kind)]:
                 needed = ", ".join(f"{name} {_plain(columns[name])}" for name in wrong)
                 got = ", ".join(f"{name} {_plain(present.get(name, 'missing'))}" for name in wrong)
                 raise TableError(
                     f"{shown} must have {needed}, got {got}",
-                    "If it was made for an older version of the pipeline's file, alter it by hand; or rename it and "
-                    "let the Dag prepare_warehouse make a new one.",
+                    "If it was made for an older version of the pipeline's file, alter it by hand. Or rename it "
+                    "and run the Dag prepare_warehouse, which creates a new one.",
                 )
         return _never_null(cursor, pipeline)
 
@@ -95,14 +95,14 @@ def _never_null(cursor: Cursor, pipeline: Pipeline) -> str:
     if marker is None:
         raise TableError(
             f"pipeline {pipeline.name!r}: one of master.columns must be NOT NULL in {pipeline.master.table!r}, to "
-            f"tell a match from none, got {pipeline.master.columns}",
+            f"tell a match from no match, got {pipeline.master.columns}",
             "Add such a column to master.columns.",
         )
     return marker
 
 
 def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]]:
-    """Return each of the pipeline's tables with the types of its columns, except the position's."""
+    """Return the column types of each of the pipeline's tables, without the columns of the position."""
     master = _master_columns(cursor, pipeline)
     fields = {name: KINDS[kind].sql for name, kind in pipeline.source.fields.items()}
     known = {**fields, **{name: master[name] for name in pipeline.master.columns}}
@@ -115,14 +115,14 @@ def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]
 
 
 def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
-    """Check the master table's columns that the pipeline uses, and return the types of all."""
+    """Check the master table's columns that the pipeline uses, and return the types of all its columns."""
     table = pipeline.master.table
     present = _columns(cursor, table)
     used = [*pipeline.master.key, *pipeline.master.columns]
     shown = f"pipeline {pipeline.name!r}: master table {table!r}"
     if missing := [name for name in used if name not in present]:
-        problem = f"lacks {', '.join(missing)}" if present else "is not there"
-        raise TableError(f"{shown} {problem}", "Correct [master].")
+        problem = f"has no column {', '.join(missing)}" if present else "does not exist"
+        raise TableError(f"{shown} {problem}", "Correct the section [master].")
     as_read = read_table(cursor.connection, f"SELECT {listed(used)} FROM `{table}` LIMIT 0").schema  # noqa: S608
     if binary := [f"{name} {present[name]}" for name in used if arrow_types.is_binary(as_read.field(name).type)]:
         raise TableError(
@@ -137,15 +137,15 @@ def _master_columns(cursor: Cursor, pipeline: Pipeline) -> dict[str, str]:
     )
     if not cursor.fetchall():
         raise TableError(
-            f"{shown}: enriched.described_by {by!r} must have a PRIMARY or UNIQUE key of its own, or the view could "
-            "show an event twice",
+            f"{shown}: enriched.described_by {by!r} must have a PRIMARY or UNIQUE key of its own, otherwise the view "
+            "could show an event twice",
             f"Name another column, or ALTER TABLE {table} ADD UNIQUE ({by}).",
         )
     return present
 
 
 def _plain(kind: str) -> str:
-    """Return a column's type without what its values do not depend on: NOT NULL and the display width of numbers."""
+    """Return a column's type without NOT NULL and the display width of integers, on which no value depends."""
     return re.sub(r"(?<=int)\(\d+\)", "", re.sub(r" not null.*", "", kind.lower())).strip()
 
 
@@ -159,7 +159,7 @@ def _columns(cursor: Cursor, table: str) -> dict[str, str]:
 
 
 def _view(cursor: Cursor, pipeline: Pipeline) -> str:
-    """Return the statement that makes the view: facts, what is computed from them, the master row's other columns.
+    """Return the statement that creates the view: facts, columns computed from them, other columns of the master row.
 
     Facts are narrow: names and the like stay in the master table, and the view joins them. A fact whose master row is
     deleted stays in the view, with nulls for that row's columns.

@@ -26,13 +26,13 @@ _admins: dict[str, KafkaAdminClient] = {}
 
 @dataclass(frozen=True)
 class TopicIncarnation:
-    """One incarnation of a topic: a topic that is deleted and made again is another one.
+    """One incarnation of a topic: a topic that is deleted and recreated is another one.
 
     Attributes:
         number: its number in the warehouse, the column `source`.
         bootstrap: the broker's address.
         topic: the topic's name.
-        topic_id: the broker's identifier of it, which no other incarnation has.
+        topic_id: the broker's identifier for it, which no other incarnation has.
     """
 
     number: int
@@ -47,7 +47,7 @@ class TopicIncarnation:
         """
         if _topic_id(self.bootstrap, self.topic) != self.topic_id:
             raise TopicError(
-                f"topic {self.topic!r} was deleted and made again",
+                f"topic {self.topic!r} was deleted and recreated",
                 "Nothing to do: the application reads the new topic from offset 0 on.",
             )
 
@@ -70,7 +70,7 @@ def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
 
 
 def incarnation_of(bootstrap: str, topic: str, loader: Login) -> TopicIncarnation:
-    """Return the incarnation of a topic that the broker has now, with its number in the warehouse."""
+    """Return the incarnation of a topic that the broker has now; number it in the warehouse if it is new there."""
     topic_id = _topic_id(bootstrap, topic)
     known = "SELECT source FROM source WHERE topic = %s AND topic_id = %s"
     with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
@@ -84,12 +84,14 @@ def incarnation_of(bootstrap: str, topic: str, loader: Login) -> TopicIncarnatio
 def _topic_id(bootstrap: str, topic: str) -> str:
     (described,) = _answer(bootstrap, lambda admin: admin.describe_topics([topic]))
     if described["error_code"]:
-        raise TopicError(f"topic {topic!r} is not on {bootstrap}", "Run the Dag prepare_warehouse, which makes it.")
+        raise TopicError(
+            f"topic {topic!r} does not exist on {bootstrap}", "Run the Dag prepare_warehouse, which creates it."
+        )
     return str(described["topic_id"])
 
 
 def _answer(bootstrap: str, question: Callable[[KafkaAdminClient], T]) -> T:
-    """Ask the broker. The connection is kept, because tasks and the application ask often."""
+    """Ask the broker and return its answer. The connection is kept, because tasks and the application ask often."""
     try:
         if bootstrap not in _admins:
             _admins[bootstrap] = KafkaAdminClient(
@@ -100,5 +102,6 @@ def _answer(bootstrap: str, question: Callable[[KafkaAdminClient], T]) -> T:
         if stale := _admins.pop(bootstrap, None):
             stale.close()
         raise TopicError(
-            f"no broker answers at {bootstrap} ({error})", "Start it, or correct FRESHET_KAFKA_HOST and _PORT."
+            f"no broker answers at {bootstrap} ({error})",
+            "Start it, or correct FRESHET_KAFKA_HOST and FRESHET_KAFKA_PORT.",
         ) from error

@@ -22,7 +22,7 @@ def check_logs(checkpoint: Path) -> None:
 
 
 def next_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
-    """Return where each partition's next batch begins: the end of the last batch that is done."""
+    """Return where each partition's next batch begins: the end of the last batch that is done; {} before any."""
     done = _newest(checkpoint / "commits")
     file = checkpoint / "sources" / "0" / "0" if done is None else checkpoint / "offsets" / str(done)
     if not file.exists():
@@ -49,7 +49,7 @@ def _offsets(file: Path, topic: str, remedy: str) -> dict[int, int]:
 
 
 def _check(file: Path, line: int, remedy: str) -> None:
-    """Raise CheckpointError unless the file's line of that number, from 0 on, is JSON."""
+    """Raise CheckpointError unless the line of a file, counted from 0, is JSON."""
     try:
         json.loads(file.read_text().splitlines()[line])
     except (LookupError, OSError, ValueError) as error:
@@ -57,5 +57,5 @@ def _check(file: Path, line: int, remedy: str) -> None:
 
 
 def _newest(folder: Path) -> int | None:
-    """Return the number of the newest batch in a folder."""
+    """Return the number of the newest batch in a folder, None if there is none."""
     return max((int(file.name) for file in folder.glob("*") if file.name.isdecimal()), default=None)

@@ -16,16 +16,16 @@ from foundation.errors import FreshetError, PermanentError
 _ADVICE = {
     1044: "Correct FRESHET_DATABASE.",
     1045: "Correct FRESHET_LOADER_PASSWORD.",
-    1049: "The Dag prepare_warehouse makes it; or correct FRESHET_DATABASE.",
-    1146: "The Dag prepare_warehouse makes tables.",
-    2003: "Start it, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
+    1049: "Correct FRESHET_DATABASE, or run `make up`, which creates the schema.",
+    1146: "Run the Dag prepare_warehouse, which creates missing tables.",
+    2003: "Start MariaDB, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
 }
 _PERMANENT = (
     PermanentError, pymysql.DataError, pymysql.IntegrityError, pymysql.NotSupportedError, pymysql.ProgrammingError,
     ArithmeticError, AssertionError, AttributeError, LookupError, NameError, NotImplementedError, RecursionError,
     TypeError, ValueError,
 )  # fmt: skip
-# The same classes, and others, as text that comes through the JVM.
+# Names of permanent errors, these and others, in text that comes through the JVM.
 _FOREIGN_PERMANENT = {
     "ChecksumException", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
     "ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError",
@@ -34,9 +34,9 @@ _FOREIGN_PERMANENT = {
     "ValueError", "ZeroDivisionError",
 }  # fmt: skip
 _RAISED = re.compile(r"^(?:Caused by: )?(?:\w+\.)*(\w+(?:Error|Exception)|Arrow\w+)(?:: (.+))?$", re.MULTILINE)
-# How Python prints an error of pymysql: the server's number of it, and its text.
+# How Python prints an error of pymysql: the server's error number and text.
 _SERVER_SAYS = re.compile(r"""\((\d+), (['"])(.*)\2\)""")
-# How Spark reports a worker that is gone, in the words of the network.
+# How Spark reports a worker that has died: sometimes as an error of its network connection.
 _WORKER_GONE = re.compile(
     r"Python worker exited unexpectedly|java\.(?:io\.IO|net\.Socket)Exception: (?:Connection reset|Broken pipe)"
 )
@@ -53,17 +53,16 @@ def is_permanent(failure: Exception) -> bool:
 
 
 def one_line(failure: Exception) -> str:
-    """Return what a failure says, and what to do about it where that is known.
+    """Return the failure's message, and what to do about it where that is known.
 
-    Spark's text begins with what Spark was doing and contains whole stack traces. The error that was raised first of
-    all comes at the end.
+    Spark's text begins with what Spark was doing and contains whole stack traces. The original error is at the end.
     """
     if isinstance(failure, FreshetError):
         return str(failure)
     if isinstance(failure, pymysql.MySQLError):
         return _of_warehouse(*((failure.args[0], failure.args[-1]) if failure.args else (0, "")))
     if _WORKER_GONE.search(str(failure)) and not is_permanent(failure):
-        return "a Python worker has ended in the midst of its work: it was killed, or the machine had no memory left."
+        return "a Python worker died in the middle of its work: it was killed, or the machine had no memory left."
     raised = [line for _, line in _raised(failure)]
     if raised and (said := _SERVER_SAYS.fullmatch(raised[-1])):
         return _of_warehouse(int(said[1]), said[3])
@@ -72,12 +71,12 @@ def one_line(failure: Exception) -> str:
 
 
 def _of_warehouse(number: int, text: str) -> str:
-    return f"the warehouse says: {text or 'it broke off'}. {_ADVICE.get(number, '')}".strip()
+    return f"warehouse error: {text or 'the connection is lost'}. {_ADVICE.get(number, '')}".strip()
 
 
 def _raised(failure: Exception) -> list[tuple[str, str]]:
-    """Find the errors that a failure's text contains: the class and the line of each, or the class twice."""
+    """Return the class and the message of each error in a failure's text; if it has no message, the class twice."""
     if isinstance(failure, FreshetError):
         return []
     found = [(kind, line.strip() or kind) for kind, line in _RAISED.findall(str(failure))]
-    return [each for each in found if not each[1].startswith("Traceback (")]  # Spark's own, around that of a worker
+    return [each for each in found if not each[1].startswith("Traceback (")]  # Spark's own, around a worker's error

@@ -1,8 +1,8 @@
-"""One application a pipeline.
+"""The lease of a pipeline: only one application at a time works on it.
 
 An application holds a named lock of the warehouse's server for as long as it lives. The server releases the lock when
-the connection ends, however it ends: the lock tells the truth even after a kill -9. No question waits long for its
-answer, so a server that hangs keeps nobody from stopping.
+the connection ends, however it ends: after a kill -9 nobody holds the lock. Each query waits a few seconds at most, so
+a server that hangs does not keep an application from stopping.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Lease:
     """The right to work on a pipeline, held from `with` to its end.
 
     Args:
-        loader: the account.
-        pipeline: which one.
-        role: the work; one holder for each pipeline and role.
+        loader: login of the loader's account.
+        pipeline: the pipeline's name.
+        role: the work; there is one holder for each pipeline and role.
     """
 
     def __init__(self, loader: Login, pipeline: str, role: str = APPLICATION) -> None:
         self._loader = loader
         self._pipeline = pipeline
         self._name = _lock_name(pipeline, role)
-        self._holder = 0  # the server's number of our connection that held the lock last
+        self._holder = 0  # the server's id of that connection of ours that held the lock last
 
     def __enter__(self) -> Self:
         self._acquire()
@@ -46,13 +46,13 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with suppress(pymysql.Error):  # the server releases the lock by itself, if only later
+        with suppress(pymysql.Error):  # otherwise the server releases the lock itself, only later
             with self._connection.cursor() as cursor:
                 cursor.execute("DO RELEASE_LOCK(%s)", (self._name,))
             self._context.__exit__(kind, error, traceback)
 
     def keep(self) -> None:
-        """Take the lease again if its connection is lost. A server that is still away is asked at the next call."""
+        """Acquire the lease again if its connection is lost. If the server does not answer, the next call retries."""
         try:
             self._connection.ping(reconnect=False)
         except pymysql.Error:
@@ -65,12 +65,12 @@ class Lease:
         with self._connection.cursor() as cursor:
             name = self._name
             holder, ours = None, 0
-            while holder is None:  # another one's lock may end between the two questions
+            while holder is None:  # the holder can release the lock between the two functions
                 cursor.execute("SELECT GET_LOCK(%s, %s), IS_USED_LOCK(%s), CONNECTION_ID()", (name, LOCK_SECONDS, name))
                 ((_, holder, ours),) = cursor.fetchall()
         if holder == ours:
             self._holder = ours
-        elif holder == self._holder < ours:  # numbers begin again when the server restarts
+        elif holder == self._holder < ours:  # ids begin again when the server restarts
             self._connection.close()  # the server still has our previous connection: the next call tries again
         else:
             raise AlreadyRunningError(

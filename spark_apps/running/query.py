@@ -45,8 +45,8 @@ TRIGGER = "200 milliseconds"
 # Spark's default runs sixteen programs for each batch to find out about symbolic links: half of a small batch's time.
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 POLL_RECORDS = 20_000  # the consumer's default of 500 is slow
-POLL_WAIT_MS = 10  # the broker's default of 500 makes it wait for more events than are there
-# Of a partition in one fetch, compressed. A poll decompresses all of it, and large events may expand a thousandfold.
+POLL_WAIT_MS = 10  # longest wait of the broker for enough events to answer a fetch; Kafka's default is 500
+# Of a partition in one fetch, compressed. A poll decompresses all of it, and large events can expand a thousandfold.
 # The first is Kafka's default.
 FETCH_BYTES, SMALL_FETCH_BYTES = 1024 * 1024, 128 * 1024
 MOST_EVENTS_A_BATCH = 500_000  # however large the backlog: a batch is one transaction in each task
@@ -57,14 +57,14 @@ class Query:
 
     Args:
         config: the settings.
-        pipeline: what its file says.
-        stop: whether the application is to end.
-        counters: what batches are counted by.
+        pipeline: its definition.
+        stop: knows whether the application is asked to stop.
+        counters: gets the counts of each batch.
         make_enricher: makes the function that runs in each task.
 
     Attributes:
-        batches_done: since the start.
-        shed: what waits in the shed store, as of the last look; it decides whether segments are replayed.
+        batches_done: the number of batches since the query's start.
+        shed: the events that wait in the shed store, as of the last look; they decide whether segments are replayed.
 
     Raises:
         FreshetError: something that the query needs is missing or damaged.
@@ -96,7 +96,7 @@ class Query:
 
     @property
     def checkpoint(self) -> Path:
-        """Spark's folder for how far the incarnation was read."""
+        """The folder of Spark's checkpoint for this incarnation of the topic."""
         return self._config.folders.checkpoints(self.pipeline.name) / str(self._incarnation.number)
 
     @property
@@ -105,16 +105,16 @@ class Query:
         return self._config.folders.shed(self.pipeline.name)
 
     def run(self, session: SparkSession, lease: Lease) -> None:
-        """Run the query until it ends or a stop is asked for.
+        """Run the query until it ends or a stop is requested.
 
-        A query that waits for events is ended here. One that goes from batch to batch is ended by its next batch.
+        A query that waits for events is stopped here. One that goes from batch to batch is stopped by its next batch.
         Between batches, shed events are replayed.
         """
         query = self._start(session)
         print(f"enrich_stream: pipeline {self.pipeline.name!r} runs", flush=True)
         try:
             while not query.awaitTermination(LOOK_SECONDS):
-                # Spark does not notice that a topic was made again once it has as many messages as the old one had.
+                # Spark does not notice that a topic was recreated once it has as many messages as the old one had.
                 self._incarnation.check()
                 self.look()
                 lease.keep()
@@ -128,21 +128,21 @@ class Query:
             self.look()  # the last batch's row
 
     def look(self) -> None:
-        """See what waits, and write the counters. A warehouse that is away is asked again at the next look."""
+        """Read the shed backlog and write the counters. A warehouse that does not answer is asked again next time."""
         try:
             with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection:
                 self.shed = shedding.waiting(connection, self.pipeline.name, self._schema)
         except pymysql.MySQLError:
-            pass  # the last look's answer still steers
+            pass  # keep the answer of the last look
         backlog = ShedBacklog(self.shed.events, self.shed.damaged, self.shed.oldest_seconds)
         self._counters.look(self._incarnation.number, backlog)
 
     def _start(self, session: SparkSession) -> StreamingQuery:
         """Start the query where its checkpoint says that the last one ended.
 
-        A batch that is not done may have been more than the memory holds. So it and the backlog behind it are read in
-        small fetches, which cost more. That query ends by itself, and the next one reads in large fetches. Shed events
-        are replayed only then: those of the open batch may be among them.
+        An open batch might have failed because memory could not hold it. So it and the backlog after it are read in
+        small fetches, which cost more. That query ends by itself, and the next one reads in large fetches. Only the
+        next one replays shed events, because events of the open batch can be among them.
         """
         with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection:
             shedding.sweep(connection, self.sheds, self.pipeline.name)
@@ -167,21 +167,21 @@ class Query:
         )
 
     def write(self, batch: DataFrame, batch_id: int, *, replays: bool) -> None:
-        """Enrich one batch, unless a stop is asked for."""
+        """Enrich one batch; if a stop is requested, raise StopAskedError instead."""
         if self._stop.look():
             # Spark would log the end of its query as a failure, with a stack trace.
             log_from("OFF", batch.sparkSession.sparkContext, "MicroBatchExecution")
-            raise StopAskedError("asked to stop before this batch, which is the next start's first")
+            raise StopAskedError("a stop was requested before this batch; the next start begins with it")
         self._enrich(batch, batch_id, replays=replays)
 
     def _replay(self, session: SparkSession) -> None:
-        """Use the time while nothing comes: a batch without events has all of it for shed events."""
+        """Replay shed events while no events come: run a batch without events, which has all its time for them."""
         tasks = session.sparkContext.defaultParallelism
         nothing = session.range(0, tasks, numPartitions=tasks).where("id < 0")
         self._enrich(nothing, None, replays=True)
 
     def _enrich(self, batch: DataFrame, batch_id: int | None, *, replays: bool) -> None:
-        """Enrich one batch; it joins with the newest snapshot that there is when it begins."""
+        """Enrich one batch, joined with the snapshot that is the newest when it begins."""
         folder = self._config.folders.snapshots(self.pipeline.name)
         with self._one_at_a_time, snapshots.hold(folder) as snapshot:
             began = time.monotonic()
@@ -197,7 +197,7 @@ class Query:
                 job=uuid.uuid4().hex if replays and self.shed.segments else None,
                 report=self._reports.add,
             )
-            # A task ends with reading pages for the few that still wait: no more tasks than run at once.
+            # At its end, each task reads pages for the few events that still wait: have no more tasks than run at once.
             enriched = batch.coalesce(context.defaultParallelism).mapInArrow(enricher, SPARK_SCHEMA)
             if self.pipeline.enriched.topic is None:
                 enriched.write.format("noop").mode("append").save()

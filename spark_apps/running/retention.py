@@ -1,4 +1,4 @@
-"""Events that the topic's retention removed before they were read: a start that finds any is refused."""
+"""Refuse a start if the topic's retention removed events before they were read."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def check_nothing_lost(incarnation: TopicIncarnation, checkpoint: Path) -> None:
         total = sum(lost.values())
         raise LostEventsError(
             f"topic {incarnation.topic!r} has lost {total} events before they were read: {listed}",
-            f"To go on from the oldest that it has, remove {checkpoint}; accounting then shows what is lost "
+            f"To continue from the oldest event that it has, remove {checkpoint}; accounting then shows what is lost "
             "(docs/operating.md).",
         )

@@ -15,10 +15,10 @@ MOST_TRIES = 4  # of a permanent failure
 
 
 class Retry:
-    """Counts failures in a row.
+    """Counts consecutive failures.
 
     A transient failure is retried for ever, with pauses that double up to 30 s. A permanent failure is tried
-    four times: the first one may be a batch that was planned with other master data.
+    four times: the first one might be a batch that was planned with other master data.
     """
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class Retry:
         return pause
 
     def query_ended_well(self) -> None:
-        """Begin with short pauses again. Keep the tries: the catch-up query may have skipped the batch that failed."""
+        """Reset the pause. Keep the number of tries: the catch-up query might have skipped the batch that failed."""
         self._pause = FIRST_PAUSE_SECONDS
 
     def _give_up(self, failure: Exception) -> NoReturn:
         raise GaveUpError(
-            f"{one_line(failure).rstrip('.')}. It failed so {MOST_TRIES} times: this does not pass by itself",
-            "Correct it and start again; nothing is lost, it goes on where it was.",
+            f"{one_line(failure).rstrip('.')}. It failed {MOST_TRIES} times: time does not cure it",
+            "Correct the cause and start again; nothing is lost, the application continues where it was.",
         ) from failure

@@ -19,14 +19,14 @@ def create_session(name: str) -> SparkSession:
     """Return a session on the master that spark-submit names."""
     session = (
         SparkSession.builder.appName(name)
-        .config("spark.ui.enabled", "false")  # Spark's page has no login
+        .config("spark.ui.enabled", "false")  # Spark's web UI has no login
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("WARN")
-    # It warns of each batch that takes longer than the trigger's interval: several times a second, for ever.
+    # This class warns of each batch that takes longer than the trigger's interval: several times a second, for ever.
     log_from("ERROR", session.sparkContext, "ProcessingTimeExecutor")
     return session
 

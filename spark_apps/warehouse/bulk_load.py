@@ -1,4 +1,4 @@
-"""Load Arrow rows into a table of the warehouse: many at once, each at most once."""
+"""Load Arrow rows into a table of the warehouse: many in one command, none twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DUPLICATE, _KEY = 1062, "'PRIMARY'"
 
 @contextmanager
 def loading() -> Iterator[Connection]:
-    """Connect as the loader; it locks rows and not the gaps between them, so that tasks do not wait for each other."""
+    """Connect as the loader. The connection locks rows, not the gaps between them: tasks do not wait for each other."""
     with connect(login("loader"), bulk=True) as connection:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION tx_isolation = 'READ-COMMITTED'")
@@ -42,7 +42,7 @@ def load(connection: Connection, table: str, rows: pa.Table, most_bytes: int = M
         connection: one that was opened with `bulk=True`.
         table: where the rows go.
         rows: the rows.
-        most_bytes: of rows in a command, unless one row has more.
+        most_bytes: limit for the rows in a command, unless one row has more.
 
     Raises:
         LoadError: the table does not take a row as it is.
@@ -77,7 +77,7 @@ def _prepared(connection: Connection, text: str) -> Iterator[int]:
         yield statement
     finally:
         if connection.open:
-            connection._execute_command(_CLOSE, struct.pack("<I", statement))  # type: ignore[attr-defined]  # noqa: SLF001  # it has no answer
+            connection._execute_command(_CLOSE, struct.pack("<I", statement))  # type: ignore[attr-defined]  # noqa: SLF001  # the server does not answer it
 
 
 def _check_warnings(connection: Connection, table: str, rows: int, added: int) -> None:
@@ -92,6 +92,7 @@ def _check_warnings(connection: Connection, table: str, rows: int, added: int) -
             if others or not len(kept) == warnings == rows - added:
                 warning = others[0] if others else f"{warnings} warnings, of which it keeps {len(kept)}"
                 raise LoadError(
-                    f"table {table!r} must take rows as they are: of {rows}, {added} were new, and it warns: {warning}",
-                    "Correct the column that it names, or the data.",
+                    f"table {table!r} must take rows as they are: of {rows}, {added} were new, and the server warns: "
+                    f"{warning}",
+                    "Correct the column that the warning names, or the data.",
                 )

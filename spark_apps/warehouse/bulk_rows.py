@@ -1,8 +1,8 @@
 """Format Arrow columns as rows of MariaDB's binary protocol, for the command COM_STMT_BULK_EXECUTE.
 
-A row is its values one after the other, each behind a byte that tells NULL from a value. Numbers have eight bytes,
-times are split into their parts, all else is text or bytes behind its length ("Binary Protocol (Prepared Statements)"
-in MariaDB's manual). The server reads such rows faster than the same rows as a file of text; no value is escaped.
+A row is its values one after the other, each after a byte that marks NULL or a value. Numbers have eight bytes, times
+are split into their parts, all else is text or bytes after its length ("Binary Protocol (Prepared Statements)" in
+MariaDB's manual). The server reads such rows faster than the same rows as a file of text; no value is escaped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def parameter_types(schema: pa.Schema) -> bytes:
 def bulk_rows(rows: pa.RecordBatch, most_bytes: int = MOST_BYTES) -> list[tuple[int, memoryview]]:
     """Format rows in pieces, and return the number of rows and the bytes of each piece.
 
-    A piece has at most `most_bytes` and `MOST_ROWS`, but always one row.
+    A piece has at most `most_bytes` and `MOST_ROWS`, but at least one row.
     """
     columns = [_column(column) for column in rows.columns]
     widths = np.zeros(rows.num_rows, np.int64)
@@ -104,7 +104,7 @@ def _column(column: pa.Array) -> _Column:
 
 
 def _values_of(column: pa.Array, kind: type[np.generic], more: int = 0) -> np.ndarray:
-    """Return an array's values or offsets (its second buffer) without a copy; a null has any value there."""
+    """Return an array's values or offsets (its second buffer) without a copy; for a null, the value is undefined."""
     buffer = column.buffers()[1]
     if buffer is None or not len(column):
         return np.zeros(more, kind)
@@ -112,18 +112,18 @@ def _values_of(column: pa.Array, kind: type[np.generic], more: int = 0) -> np.nd
 
 
 def _length_bytes(lengths: np.ndarray) -> np.ndarray:
-    """Return how many bytes the protocol needs for each length itself."""
+    """Return how many bytes the protocol takes to write each length."""
     count: np.ndarray = np.select([lengths < 251, lengths < 2**16, lengths < 2**24], [1, 3, 4], 9)  # noqa: PLR2004  # the protocol's own numbers
     return count
 
 
 # Indices are unsigned: for a signed one numba checks whether it counts from the end, which costs more than the copying.
-# `cursors` says where each row's next value goes.
+# `cursors` has the place in `out` of each row's next value.
 
 
 @kernel
 def _has_value(out: np.ndarray, cursors: np.ndarray, nulls: np.ndarray, row: int) -> bool:
-    """Write the byte that tells NULL from a value, and return whether there is a value."""
+    """Write the byte that marks NULL or a value, and return whether there is a value."""
     null = len(nulls) > 0 and nulls[row]
     out[cursors[row]] = _NULL if null else _VALUE
     cursors[row] += _U1
@@ -132,7 +132,7 @@ def _has_value(out: np.ndarray, cursors: np.ndarray, nulls: np.ndarray, row: int
 
 @kernel
 def _write_number(out: np.ndarray, at: np.uint64, number: Integer, width: int) -> None:
-    """Write an integer of `width` bytes, the lowest first."""
+    """Write an integer in `width` bytes, little-endian."""
     for i in range(np.uint64(width)):
         out[at + i] = (np.uint64(number) >> (_U8 * i)) & _BYTE
 

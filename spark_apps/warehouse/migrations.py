@@ -17,7 +17,7 @@ LOCK_SECONDS = 60
 
 
 def migrate(owner: Login) -> list[str]:
-    """Apply the files that are missing and return their names."""
+    """Apply the migrations that are missing and return their names."""
     address = DatabaseURI("mysql", owner.user, owner.password, owner.host, owner.port, owner.database, {})
     # The server's own lock instead of yoyo's row: the server releases it when its holder is killed.
     with connect(owner) as connection, connection.cursor() as cursor:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BUFFER_BYTES = 1 << 20
 HEADER = 4  # a packet's length in three bytes, and its sequence number
 LONGEST = 0xFFFFFF  # a packet of this length continues in the next one
-BINARY = 63  # the character set of what is not text
+BINARY = 63  # the number of the character set `binary`
 MORE, END, FAILED, TOO_LONG = range(4)
 
 INTEGERS = {
@@ -51,10 +51,10 @@ def read_rows(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Run a query and return the schema of its rows, and the rows in batches.
 
-    The connection can do nothing else before the last batch is read. Abandoning the batches closes it.
+    The connection can do nothing else before the last batch is read. Dropping the iterator earlier closes it.
 
     Raises:
-        TableError: Arrow has no such value, for example a date of zeros.
+        TableError: Arrow cannot represent a value, for example the date 0000-00-00.
     """
     connection.query(connection.cursor().mogrify(query, values or None), unbuffered=True)
     result = connection._result  # type: ignore[attr-defined]  # noqa: SLF001  # pymysql itself gives rows only one by one; its version is pinned
@@ -118,7 +118,7 @@ def _batches(connection: Connection, result: object, schema: pa.Schema, buffer_b
 
 
 def _cut(buffer: np.ndarray, rows: int, sizes: np.ndarray, schema: pa.Schema, tables: Sequence[str]) -> pa.RecordBatch:
-    """Make a batch of the first rows of a buffer; each column has its bytes in `sizes`, its table in `tables`."""
+    """Make a batch of the first rows in a buffer; for each column, `sizes` has its bytes and `tables` its table."""
     offsets = np.zeros((len(schema), rows + 1), np.int32)
     present = np.empty((len(schema), rows), np.bool_)
     data = np.empty(sizes.sum(), np.uint8)
@@ -138,14 +138,14 @@ def _column(offsets: np.ndarray, present: np.ndarray, data: np.ndarray, field: p
         return pa.Array.from_buffers(kind, len(present), buffers, missing).cast(field.type)
     except pa.ArrowInvalid as error:
         raise TableError(
-            f"column `{field.name}` of `{table}` must have values that Arrow has: {error}",
+            f"column `{field.name}` of `{table}` must have values that Arrow can represent: {error}",
             "Replace them in the table by NULL or by valid values, or leave the column out of the pipeline's file.",
         ) from error
 
 
 @kernel
 def _length(buffer: np.ndarray, at: Integer) -> tuple[Integer, Integer]:
-    """Read the length of a value and where the value begins; -1 stands for NULL."""
+    """Return the length of a value, -1 for NULL, and where the value begins."""
     first = buffer[at]
     if first < 0xFB:  # noqa: PLR2004  # the protocol's own numbers, here and below
         return np.int64(first), at + 1
@@ -191,7 +191,7 @@ def _measure(buffer: np.ndarray, at: Integer, sizes: np.ndarray) -> tuple[int, I
 def _fill(  # noqa: PLR0913, PLR0917  # a kernel gets plain arrays
     buffer: np.ndarray, rows: int, offsets: np.ndarray, present: np.ndarray, data: np.ndarray, starts: np.ndarray
 ) -> None:
-    """Copy the values of complete rows into columns; each column begins at its place of `starts` in `data`."""
+    """Copy the values of complete rows into columns; column i begins at `starts[i]` in `data`."""
     at: Integer = 0
     for row in range(rows):
         at += HEADER

@@ -26,7 +26,7 @@ from tests.generator.broker import Broker
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
-OUTAGE_SECONDS = 5
+OUTAGE_SECONDS = 2
 
 
 def generator(broker: Broker, topic: str, processes: int, *options: str) -> subprocess.Popen[bytes]:

@@ -139,5 +139,5 @@ def test_a_page_that_outgrows_its_memory_is_an_error(mariadb: Connect, connectio
 
 def test_a_key_of_text_is_refused() -> None:
     """A key of text is refused: its order is the server's own, so pages cannot be ranges of it."""
-    with pytest.raises(ValueError, match=r"key must be one integer column, got .*id_a: string.*: publish a page file"):
+    with pytest.raises(ValueError, match=r"key must be one integer column, got .*id_a: string.*: use a page file"):
         MariaDbRelation(lambda: None, "product", cases.master("string", []).schema, "id_a")

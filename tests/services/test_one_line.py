@@ -93,7 +93,7 @@ def test_a_bad_setting_is_the_last_line_of_every_program(
     """The line names the variable, its rule and its value."""
     line = run(program, *words, KAFKA_PORT="many")
     assert "FRESHET_KAFKA_PORT" in line
-    assert "got 'many'. Set it anew, or unset it for its default." in line
+    assert "got 'many'. Correct it, or unset it for its default." in line
 
 
 @pytest.mark.filterwarnings("ignore:.* found in sys.modules:RuntimeWarning")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 PRODUCTS = 280  # of the 300 that sales are of: some match nothing
 few_cached = partial(construct_join, shares=Shares(front_stage=0.0))  # a join for which most tuples wait
 KINDS = ("enriched", "unmatched", "rejected", "shed")
+MUCH_TIME = 60.0
 Position = tuple[int, int]
 
 
@@ -72,6 +73,11 @@ class Stream:
     def another_worker(self) -> None:
         """Let the next task run in a worker that has nothing in memory."""
         self.joins.forget()
+
+    def have_time(self) -> None:
+        """Make the store fast, and give a batch more time than two tasks need that wait for each other."""
+        self.store.seconds = 0.0
+        self.pipeline = self.pipeline.model_copy(update={"batch_seconds": MUCH_TIME})
 
     def arrive(self, partition: int, count: int) -> range:
         """Let sales come, one in a hundred unreadable, and return their offsets."""

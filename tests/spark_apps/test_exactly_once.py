@@ -173,13 +173,13 @@ def test_the_topic_is_made_again_while_the_application_runs(application: Applica
     assert application.source() != old
     assert landed_rows(application, old) == before
     assert (
-        "was deleted and made again. Nothing to do: the application reads the new topic from offset 0 on"
+        "was deleted and recreated. Nothing to do: the application reads the new topic from offset 0 on"
         in application.printed()
     )
 
 
 def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(application: Application) -> None:
-    """Neither a row nor a message, however late the topic was made again."""
+    """Neither a row nor a message, however late the topic was recreated."""
     running, pipeline = application.running, application.pipeline
     gone = TopicIncarnation(application.source(), running.kafka_bootstrap, pipeline.source.topic, "the old topic's id")
     snapshot = current(running.folders.snapshots("kills"))
@@ -190,7 +190,7 @@ def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(applicati
     given: list[pa.RecordBatch] = []
     reported: list[TaskReport] = []
     task = Enricher(pipeline, gone, snapshot.path, "product_key", running.folders.shed("kills"), None, reported.append)
-    with pytest.raises(TopicError, match="was deleted and made again"):
+    with pytest.raises(TopicError, match="was deleted and recreated"):
         given.extend(task([batch]))
     assert given == []
     assert reported == []
@@ -217,7 +217,7 @@ def test_a_worker_is_killed_while_it_works(application: Application) -> None:
         application.wait(lambda: None if len(loading_workers(application)) == 1 else "the other works", "one worker")
         loading_workers(application)[0].kill()
     assert_each_event_landed_once(application)
-    assert "enrich_stream: a Python worker has ended in the midst of its work" in application.printed()
+    assert "enrich_stream: a Python worker died in the middle of its work" in application.printed()
 
 
 def test_all_workers_are_killed_while_they_work(application: Application) -> None:
@@ -264,14 +264,14 @@ def test_the_checkpoint_is_gone_altogether(application: Application) -> None:
 
 @pytest.mark.parametrize(
     ("service", "says"),
-    [("mariadb", "the warehouse says: Can't connect to MySQL server"), ("kafka", "no broker answers at 127.0.0.1:")],
+    [("mariadb", "warehouse error: Can't connect to MySQL server"), ("kafka", "no broker answers at 127.0.0.1:")],
 )
 def test_a_service_is_away_and_comes_back(application: Application, service: str, says: str) -> None:
     """The application says what it misses, tries again at growing intervals, and goes on by itself."""
     before = len(application.printed())
 
     def complaints() -> list[tuple[str, str]]:
-        return re.findall(r"enrich_stream: (.+?) It goes on in (\d+) s", application.printed()[before:])
+        return re.findall(r"enrich_stream: (.+?) It retries in (\d+) s", application.printed()[before:])
 
     application.send_sales(BURST)
     with stack.supervisor(application.running) as control:
@@ -301,11 +301,11 @@ def test_what_the_warehouse_never_takes_ends_it_and_loses_nothing(application: A
         assert application.wait_for_end() == 1
         cursor.execute(f"{alter} DROP CONSTRAINT few")
     said = application.printed()[printed:]
-    (line,) = re.findall(r"^enrich_stream: (.+ It failed so .+)$", said, re.MULTILINE)
-    assert line.startswith("table 'kills_enriched': ")
+    (line,) = re.findall(r"^enrich_stream: (.+ It failed 4 .+)$", said, re.MULTILINE)
+    assert line.startswith("table 'kills_enriched' must take rows as they are: ")
     assert "CONSTRAINT `few` failed" in line
-    assert "4 times: this does not pass by itself. Correct it and start again; nothing is lost" in line
-    assert said.count(" It goes on in ") == 3
+    assert "4 times: time does not cure it. Correct the cause and start again; nothing is lost" in line
+    assert said.count(" It retries in ") == 3
     application.start()
     assert_each_event_landed_once(application)
 

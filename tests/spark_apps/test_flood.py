@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 BEFORE, WAVES, WAVE = 50, 2, 20_000
 PRODUCTS_SOLD, PAGE_ROWS = 300, 10
 MEGABYTE = 2**20
-AGAIN = " It goes on in "
+AGAIN = " It retries in "
 MOST_PAGES = 4  # each of two tasks has time for the one that it has begun, and again with events that it takes back
 
 

@@ -84,7 +84,7 @@ def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('topic = "starts"', 'topic = "nowhere"', "topic 'nowhere' is not on 127.0.0.1:"),
+        ('topic = "starts"', 'topic = "nowhere"', "topic 'nowhere' does not exist on 127.0.0.1:"),
         (
             '"quantity", "price',
             '"store_id", "price',
@@ -95,9 +95,13 @@ def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
             'quantity = "int64"',
             "'starts_enriched' must have quantity bigint, got quantity int unsigned. If it",
         ),
-        ('name = "starts"', 'name = "never_made"', "table 'never_made_enriched' is not there. The Dag prepare_"),
-        ('table = "product"', 'table = "goods"', "master table 'goods' is not there. Correct [master]."),
-        ('"price_cents"]\nchanged', '"price_cents", "colour"]\nchanged', "'product' lacks colour. Correct [master]."),
+        ('name = "starts"', 'name = "never_made"', "table 'never_made_enriched' does not exist. Run the Dag prepare_"),
+        ('table = "product"', 'table = "goods"', "master table 'goods' does not exist. Correct the section [master]."),
+        (
+            '"price_cents"]\nchanged',
+            '"price_cents", "colour"]\nchanged',
+            "'product' has no column colour. Correct the section [master].",
+        ),
         ("memory_mb = 16", "memory_mb = 4", "memory_mb: Input should be greater than or equal to 8, got 4"),
     ],
 )
@@ -193,7 +197,7 @@ def test_a_warehouse_that_hangs_does_not_hold_a_stop_up(fit: Fit, migrated: Sett
         _, errors = run.communicate(timeout=SECONDS)
     assert time.monotonic() - began < SECONDS / 4
     (line,) = errors.splitlines()
-    assert line.startswith("enrich_stream: the warehouse says: Lost connection")
+    assert line.startswith("enrich_stream: warehouse error: Lost connection")
 
 
 def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:
@@ -205,7 +209,7 @@ def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:
     snapshot.path.write_bytes(pages)
     assert "must match its checksum" in fit.refusal()
     snapshot.path.write_bytes(pages[:-100])
-    assert "must be a complete page file: build it again. The Dag refresh_master_order" in fit.refusal()
+    assert "must be a complete page file: build it again. Run the Dag refresh_master_order" in fit.refusal()
     snapshot.manifest.write_text("{")
     assert f"{snapshot.manifest} must be the JSON of a snapshot" in fit.refusal()
     snapshot.manifest.unlink()

@@ -8,7 +8,7 @@
     >>> pa.Table.from_batches(join.feed(sales) + join.finish()).sort_by("pieces").column("name").to_pylist()
     ['tea', 'rice', 'rice']
 
-`joins` has one algorithm per file, `relation` the stores of R; the parts of the joins are beside this file.
+The folder `joins` has one algorithm per file, `relation` has the stores of R, and this folder has the parts of joins.
 
 Docstrings cite five papers by name and year:
 

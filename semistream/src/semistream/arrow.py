@@ -1,4 +1,4 @@
-"""Arrow arrays as numpy views of their buffers, and back, without copying."""
+"""Convert Arrow arrays to numpy arrays and back. Values are shared, not copied, except for booleans."""
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,12 @@ _DTYPES: dict[int, np.dtype] = {
 
 
 def is_variable_width(kind: pa.DataType) -> bool:
-    """Tell whether values are byte strings of different lengths."""
+    """Return whether the type is a string or binary of variable length."""
     return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind))
 
 
 def variable_width(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """View a string or binary column as (offsets, bytes); a null has no bytes."""
+    """Return the offsets, as int64, and the bytes of a string or binary column."""
     _, offsets_buffer, data_buffer = column.buffers()
     offsets = np.zeros(len(column) + 1, dtype=np.int64)
     if offsets_buffer is not None and len(column):
@@ -37,18 +37,18 @@ def variable_width(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         stored = np.frombuffer(offsets_buffer, dtype=np.int64 if wide else np.int32)
         offsets[:] = stored[column.offset : column.offset + len(column) + 1]
     data = np.empty(0, dtype=np.uint8) if data_buffer is None else np.frombuffer(data_buffer, dtype=np.uint8)
-    data.flags.writeable = False  # always, so that kernels are compiled for one kind of array
+    data.flags.writeable = False  # in every case, so that numba compiles each kernel for one type of array
     return offsets, data
 
 
 def fixed_width_dtype(kind: pa.DataType) -> np.dtype:
-    """Return the numpy type that copies values of `kind` unchanged; booleans are copied as bytes."""
+    """Return the numpy type with the width of `kind`; a boolean takes one byte."""
     if pat.is_boolean(kind):
         return np.dtype(np.uint8)
     if (pat.is_primitive(kind) or pat.is_decimal(kind) or pat.is_fixed_size_binary(kind)) and kind.bit_width in _DTYPES:
         return _DTYPES[kind.bit_width]
     raise ValueError(
-        f"column type must be string, binary or a plain one of 1, 2, 4, 8 or 16 bytes, got {kind}: "
+        f"column type must be string or binary, or have a fixed width of 1, 2, 4, 8 or 16 bytes, got {kind}: "
         "cast or drop the column"
     )
 
@@ -61,20 +61,20 @@ def fixed_width(column: pa.Array, dtype: np.dtype) -> np.ndarray:
 
 
 def validity(column: pa.Array) -> np.ndarray:
-    """Tell for each value whether it is not null."""
+    """Return for each value whether it is not null."""
     valid: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
     return valid
 
 
 def from_fixed_width(kind: pa.DataType, values: np.ndarray, valid: np.ndarray | None) -> pa.Array:
-    """Wrap values as an Arrow array."""
+    """Wrap values as an Arrow array; `valid` is None if no value is null."""
     if pat.is_boolean(kind):
         return pa.Array.from_buffers(pa.uint8(), len(values), [_bitmap(valid), pa.py_buffer(values)]).cast(kind)
     return pa.Array.from_buffers(kind, len(values), [_bitmap(valid), pa.py_buffer(values)])
 
 
 def from_variable_width(kind: pa.DataType, offsets: np.ndarray, data: np.ndarray, valid: np.ndarray | None) -> pa.Array:
-    """Wrap byte strings as an Arrow array; `offsets` are int64."""
+    """Wrap byte strings as an Arrow array; `offsets` are int64, and `valid` is None if no value is null."""
     if not (pat.is_large_string(kind) or pat.is_large_binary(kind)):
         offsets = offsets.astype(np.int32)
     buffers = [_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data)]

@@ -1,4 +1,4 @@
-"""Join conditions other than equality: each master row matches an interval (MESHJOIN 2007, section 3.3)."""
+"""Join conditions other than equality: each master row matches an interval of values (MESHJOIN 2007, section 3.3)."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -15,19 +15,19 @@ _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class Condition(Protocol):
-    """Says which values of the stream's column a master row matches."""
+    """Computes for each master row the interval of values of the stream's column that it matches."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of R that the condition reads."""
 
     def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the greatest value that each row matches, as `ordered` maps them."""
+        """Return the least and the greatest stream value that each row matches, mapped to int64 by `ordered`."""
 
 
 @dataclass(frozen=True)
 class Between:
-    """A range: low <= s <= high."""
+    """A range: low <= s <= high, where low and high are columns of R."""
 
     low: str
     high: str
@@ -38,7 +38,7 @@ class Between:
         return (self.low, self.high)
 
     def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the greatest value that each row matches; a null bound matches nothing."""
+        """Return the least and the greatest stream value that each row matches; a row with a null matches none."""
         low, low_valid = ordered(rows.column(self.low))
         high, high_valid = ordered(rows.column(self.high))
         return _closed(low, high, low_valid & high_valid)
@@ -61,7 +61,7 @@ class Compare:
         return (self.column,)
 
     def bounds(self, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the greatest stream value that each row of R matches; none if its column is null."""
+        """Return the least and the greatest stream value that each row matches; a row with a null matches none."""
         r, valid = ordered(rows.column(self.column))
         if self.operator in {"<", "<="}:
             strict = self.operator == "<"
@@ -73,7 +73,7 @@ class Compare:
 
 
 def ordered(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Map an integer, time or float column to int64 of the same order; nulls and NaN are not valid."""
+    """Map an integer, time or float column to int64 values of the same order; return also which are not null or NaN."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if is_integral(column.type) and not pat.is_uint64(column.type):
         return as_int64(column), valid
@@ -88,5 +88,5 @@ def ordered(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _closed(low: np.ndarray, high: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Make an interval empty where it is not valid."""
+    """Replace each interval that is not valid with an empty one: 1 to 0."""
     return np.where(valid, low, 1), np.where(valid, high, 0)

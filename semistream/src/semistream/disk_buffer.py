@@ -1,4 +1,4 @@
-"""The disk buffer: the page of R that is in memory, d tuples (HYBRIDJOIN 2011, section 4.1)."""
+"""The disk buffer: the one page of R, of d tuples, that is in memory (HYBRIDJOIN 2011, section 4.1)."""
 
 from semistream.relation.base import Page, Relation
 
@@ -6,7 +6,7 @@ __all__ = ["DiskBuffer"]
 
 
 class DiskBuffer:
-    """Room for the largest page of R and its keys."""
+    """Memory for the largest page of R and its keys."""
 
     def __init__(self, relation: Relation) -> None:
         self._relation = relation

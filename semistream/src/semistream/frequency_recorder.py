@@ -1,4 +1,4 @@
-"""How often each cached tuple is hit, and the threshold for new ones (CHYBRIDJOIN 2017, section 3.2.1).
+"""Counts the hits of each cached tuple, and adapts the threshold for new ones (CHYBRIDJOIN 2017, section 3.2.1).
 
 The paper overwrites the least frequent tuple. A search through all tuples is too expensive. Here, as in the clock
 algorithm, a hand moves over `_SWEEP` tuples, picks the least frequent of them as victim, and halves each frequency it
@@ -15,11 +15,12 @@ _SWEEP = 8
 
 
 class FrequencyRecorder:
-    """Frequencies of cached tuples, and the frequency that another tuple needs to be cached.
+    """The frequency of each cached tuple, and the frequency that another tuple needs to be cached.
 
     Attributes:
-        frequency: the fading number of hits of each slot.
-        threshold: falls while the cache has room or few tuples are overwritten, rises when many are.
+        frequency: the hits of each slot; each pass of the hand halves them.
+        threshold: how many stream tuples must match a master tuple at once before it is cached. It falls while the
+            cache has room or few tuples are overwritten, and rises when many are.
     """
 
     def __init__(self, slots: int) -> None:
@@ -32,7 +33,7 @@ class FrequencyRecorder:
 
     @staticmethod
     def bytes_per_slot() -> int:
-        """Return the bytes that a cached tuple takes."""
+        """Return the bytes that the frequency of a cached tuple takes."""
         return 4
 
     @property
@@ -41,12 +42,12 @@ class FrequencyRecorder:
         return self.frequency.nbytes
 
     def victims(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Choose slots to overwrite, at most one in `_SWEEP` of all, for tuples that occurred `f` times.
+        """Choose slots to overwrite for tuples that occurred `f` times: at most one of `_SWEEP` slots.
 
         A tuple does not overwrite one that is more frequent.
 
         Returns:
-            The tuples that get a slot, as places in `f`, and their slots.
+            The indices in `f` of the tuples that get a slot, and their slots.
         """
         slots = len(self.frequency)
         sweep = min(_SWEEP, slots)
@@ -57,7 +58,7 @@ class FrequencyRecorder:
         return admitted, least[admitted]
 
     def adapt(self, tuples: int, *, room: bool) -> None:
-        """Move the threshold after `tuples` more look-ups; `room` tells whether the cache has room."""
+        """Adapt the threshold after `tuples` more look-ups; `room` is true if the cache has room."""
         if room:
             self.threshold = max(1, self.threshold - 1)
             return

@@ -17,20 +17,20 @@ from semistream.tuple_cache import NONE, TupleCache, expect, slot_of
 
 __all__ = ["Confirm", "FrontStage"]
 
-Confirm = Callable[[np.ndarray, np.ndarray], np.ndarray]  # rows and cache slots: do their real keys match?
+Confirm = Callable[[np.ndarray, np.ndarray], np.ndarray]  # for rows and cache slots: are their key columns equal?
 
 
 class FrontStage:
-    """H_R with its frequency recorder, and a bounded memory of keys that R does not have.
+    """H_R with its frequency recorder, and a bounded table of absent keys.
 
-    Absent keys are in a direct-mapped table: a key overwrites another one at the same place. Only a key that the
-    index does not know is remembered, so a collision of fingerprints never hides a row.
+    The table of absent keys is direct-mapped: a key overwrites another one at the same place. It gets only keys that
+    the index of R lacks, so a collision of fingerprints never hides a master row.
 
     Attributes:
-        cache: H_R. It may have no slots; then every tuple has to wait.
+        cache: H_R. It has no slots in joins without a front stage.
         recorder: frequencies of cached tuples.
         hits: stream tuples that the cache has matched so far.
-        known_absent: stream tuples so far whose key was remembered as absent, or null.
+        known_absent: stream tuples so far whose key was null or remembered as absent.
     """
 
     def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int, absent_slots: int, chunk_rows: int) -> None:
@@ -60,20 +60,20 @@ class FrontStage:
     def probe(
         self, chunk: Chunk, room: int, needed: np.ndarray, blocks: int, confirm: Confirm | None
     ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Look up stream tuples in the cache, until the next one would have to wait and there is no room for it.
+        """Probe the cache with stream tuples; stop at the first one that has to wait when there is no room for it.
 
         CHYBRIDJOIN 2017, algorithm 3.
 
         Args:
             chunk: the stream tuples, in order.
             room: how many more tuples can wait.
-            needed: heap blocks that each tuple takes while it waits; empty when it has no strings.
-            blocks: heap blocks that are free.
-            confirm: compares the real keys of rows and cache slots; None when 64-bit keys are exact.
+            needed: heap blocks that each tuple takes while it waits; empty if waiting tuples have no strings.
+            blocks: free heap blocks.
+            confirm: compares the key columns of rows and cache slots; None if 64-bit keys are exact.
 
         Returns:
-            The number of tuples that were read, and rows of the chunk: those that hit, with their cache slots, those
-            that are known to match nothing, and those that have to wait.
+            The number of tuples read, the rows of the chunk that hit, their cache slots, the rows that are known to
+            match nothing, and the rows that have to wait.
         """
         read, hits, unmatched, misses = _probe(
             chunk.keys,
@@ -109,14 +109,14 @@ class FrontStage:
 
         Args:
             page: the page in the disk buffer.
-            matched: row of the page of each match, equal rows together.
+            matched: for each match the row of the page; equal rows are adjacent.
         """
         rows, counts = np.empty(len(matched), dtype=np.int64), np.empty(len(matched), dtype=np.int32)
         found = _frequent(matched, self.recorder.threshold, rows, counts)
         self.admit(page, rows[:found], counts[:found])
 
     def admit(self, page: Page, frequent: np.ndarray, f: np.ndarray) -> None:
-        """Cache tuples of the page, which occurred `f` times, in free slots or over less frequent tuples."""
+        """Cache rows of the page that occurred `f` times, in free slots, or over tuples that are not more frequent."""
         if not len(frequent):
             return
         fresh = self.cache.lacks(page.keys[frequent])
@@ -131,7 +131,7 @@ class FrontStage:
         self.cache.put(page.rows.select(self.cache.rows.schema.names), frequent, page.keys, page.first, slots)
 
     def remember_absent(self, keys: np.ndarray) -> None:
-        """Remember keys that the index of R does not know."""
+        """Remember keys that the index of R lacks."""
         _remember(keys, self._absent_keys, self._absent_used)
 
     def forget_absent(self) -> None:
@@ -191,7 +191,7 @@ def _probe(
 
 @kernel
 def _frequent(matched: np.ndarray, threshold: int, rows: np.ndarray, counts: np.ndarray) -> int:
-    """Write the rows that were matched often enough, and how often, and count them."""
+    """Write the rows with `threshold` or more matches, and the number of these; return how many rows there are."""
     found = 0
     start = 0
     for i in range(1, len(matched) + 1):

@@ -1,10 +1,10 @@
 """What all hash tables share: the hash function, the search for a key, and prefetching.
 
 A table is an array of entries with open addressing. An entry is `EMPTY`, or packs 31 bits of the key's hash (its tag)
-and, in the low 32 bits, the slot that has the key. So entries move without a look at their keys.
+and, in the low 32 bits, the slot that has the key. So an entry can move without reading its key.
 
 Tables are larger than the processor's caches: a kernel would wait for memory at nearly every tuple. It therefore works
-in blocks of `AHEAD` tuples: first it prefetches all memory that the block needs, then it works on the block.
+in blocks of `AHEAD` tuples: first it prefetches all memory that the block needs, then it processes the block.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ __all__ = [
 
 AHEAD = 64
 EMPTY = -1
-SLOT = (1 << 32) - 1  # the bits of an entry that are its slot
+SLOT = (1 << 32) - 1  # mask: the bits of an entry that have its slot
 
 _M1 = np.uint64(0xFF51AFD7ED558CCD)
 _M2 = np.uint64(0xC4CEB9FE1A85EC53)
@@ -54,7 +54,7 @@ def mix(x: Integer) -> np.uint64:
 
 @kernel
 def tag(h: np.uint64) -> np.int64:
-    """Take the 31 bits of a hash that an entry keeps."""
+    """Return the tag of a hash: its 31 high bits."""
     return np.int64(h >> _S33)
 
 
@@ -102,12 +102,12 @@ def erase(place: Integer, entries: np.ndarray) -> None:
 
 @kernel
 def _distance(start: Integer, stop: Integer, capacity: int) -> Integer:
-    """Count the places from `start` forward to `stop`, around the end of the table."""
+    """Count the places from `start` forward to `stop`; after the last place of the table comes the first."""
     return stop - start if stop >= start else stop - start + capacity
 
 
 def _prefetch(_: Any, array: Any, index: Any) -> Any:  # noqa: ANN401 - numba's types
-    """Ask for the memory of `array[index]` without waiting for it."""
+    """Prefetch `array[index]`: the processor loads it into its caches while the kernel continues."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:  # noqa: ANN401
         data = context.make_array(array)(context, builder, arguments[0]).data
@@ -115,7 +115,7 @@ def _prefetch(_: Any, array: Any, index: Any) -> Any:  # noqa: ANN401 - numba's 
         place = builder.bitcast(builder.gep(data, [arguments[1]]), address)
         kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [address], kind)
-        builder.call(function, [place, number(0), number(3), number(1)])  # to be read, kept close, data
+        builder.call(function, [place, number(0), number(3), number(1)])  # a read, high locality, data cache
         return context.get_dummy_value()
 
     return numba.types.void(array, index), generate
@@ -126,14 +126,14 @@ prefetch: Callable[[np.ndarray, Integer], None] = cast("Any", intrinsic(_prefetc
 
 @kernel
 def prefetch_homes(wanted: np.ndarray, entries: np.ndarray) -> None:
-    """Prefetch the entries at the homes of keys."""
+    """Prefetch for each key the entry at its home, the place that its hash selects."""
     for key in wanted:
         prefetch(entries, home(tag(mix(key)), len(entries)))
 
 
 @kernel
 def prefetch_match(key: Integer, keys: np.ndarray, entries: np.ndarray, beside: np.ndarray) -> None:
-    """Prefetch a key's slot in `keys` and in another array, if the entry at its home is likely to be the key's."""
+    """Prefetch a key's slot in `keys` and in `beside`, if the entry at its home has the key's tag."""
     mark = tag(mix(key))
     entry = entries[home(mark, len(entries))]
     if entry >> 32 == mark:

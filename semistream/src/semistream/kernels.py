@@ -11,9 +11,9 @@ __all__ = ["Integer", "inlined", "kernel"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 Integer = int | np.integer[Any]
 
-# A kernel works on the arrays it is given and makes none, so numba need not count references to them. Counting costs
-# two locked additions and many branches at each call: with it, reading an event takes four times as long. The option
-# is internal to the numba version that is pinned.
+# A kernel works on the arrays that it is given and allocates none, so numba need not count references to them. Counting
+# costs two locked additions and many branches at each call: with it, reading an event takes four times as long. `_nrt`
+# is an internal option of numba; the version of numba is pinned.
 _NO_REFERENCES: Any = {"_nrt": False}
 
 
@@ -23,5 +23,5 @@ def kernel(function: _F) -> _F:
 
 
 def inlined(function: _F) -> _F:
-    """Compile a function into each kernel that calls it: a call would pass seven words for each array."""
+    """Inline a function into each kernel that calls it, because a call would pass seven words for each array."""
     return cast("_F", numba.njit(cache=True, forceinline=True, **_NO_REFERENCES)(function))

@@ -1,8 +1,8 @@
 """Join keys as 64-bit integers.
 
 An integer, date or time column is its own 64-bit key. Strings, binaries and keys of several columns become a 64-bit
-fingerprint. Equal fingerprints are only a candidate for a match: `KeyCodec.equal` compares the real columns. So a
-collision costs time and never gives a wrong row.
+fingerprint. Two rows with equal fingerprints are only candidates for a match: `KeyCodec.equal` compares their key
+columns. So a collision costs time but never causes a wrong row.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from semistream.kernels import kernel
 
 __all__ = ["Fingerprint", "KeyCodec", "as_int64", "fingerprint", "is_integral"]
 
-Fingerprint = Callable[[Sequence[pa.Array]], np.ndarray]  # key columns to 64 bits per row
+Fingerprint = Callable[[Sequence[pa.Array]], np.ndarray]  # from key columns to a 64-bit fingerprint per row
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -40,13 +40,13 @@ class KeyCodec:
 
     Args:
         types: types of the key columns.
-        partner: the codec of the keys that these are joined with.
-        fingerprint: hashes keys that are not one integer; a partner's is used instead if there is one.
+        partner: the codec of the other side of the join.
+        fingerprint: hashes keys that are not one integer; with a partner, the partner's function is used instead.
 
     Attributes:
-        kinds: what each column holds; only equal kinds can be joined.
+        kinds: for each column "integer", "string", "binary", or its date or time type; only equal kinds can be joined.
         exact: whether equal 64-bit keys mean equal key columns, so that candidates need no confirmation.
-        wraps: for each column, whether its integers from 2^63 on become negative.
+        wraps: for each column, whether it is uint64, whose integers from 2^63 on become negative.
         fingerprint: hashes keys that are not one integer.
     """
 
@@ -75,10 +75,10 @@ class KeyCodec:
         self._one_sided = [a != b for a, b in zip(self.wraps, others, strict=True)]
 
     def encode(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the 64-bit key of each row, and whether the row has a key that can match the partner's.
+        """Return the 64-bit key of each row, and whether that key can match a key of the partner.
 
-        A row has none if a column is null, or outside of the partner's integers: negative where the partner has
-        unsigned integers of 64 bits, from 2^63 on where it has signed ones.
+        It cannot if a column is null, or if only one side is uint64 and the integer is out of the other side's range:
+        negative, or 2^63 or more.
         """
         valid = np.ones(len(columns[0]), dtype=np.bool_)
         for column, one_sided in zip(columns, self._one_sided, strict=True):
@@ -91,7 +91,7 @@ class KeyCodec:
 
     @staticmethod
     def equal(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> np.ndarray:
-        """Compare the real key columns row by row; null equals nothing."""
+        """Return for each row whether its key columns are equal; null equals nothing."""
         same = np.ones(len(left[0]), dtype=np.bool_)
         for a, b in zip(left, right, strict=True):
             same &= pc.equal(_comparable(a), _comparable(b)).fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
@@ -106,7 +106,7 @@ def as_int64(column: pa.Array) -> np.ndarray:
 
 
 def is_integral(kind: pa.DataType) -> bool:
-    """Tell whether values are integers, or dates and times, which Arrow stores as integers."""
+    """Return whether values are integers, or dates and times, which Arrow stores as integers."""
     return bool(pat.is_integer(kind) or pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_time(kind))
 
 
@@ -123,7 +123,7 @@ def _family(kind: pa.DataType) -> str:
     if pat.is_integer(kind):
         return "integer"
     if is_integral(kind):
-        return str(kind)  # days and microseconds count differently
+        return str(kind)  # the type has the unit: days and microseconds cannot be compared
     return "string" if pat.is_string(kind) or pat.is_large_string(kind) else "binary"
 
 

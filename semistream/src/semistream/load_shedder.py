@@ -14,25 +14,27 @@ from semistream.waiting_tuples import WaitingTuples
 
 __all__ = ["LOOKUP_POSITION", "LoadShedder", "UpfrontShedder"]
 
-# As a fraction of the queue, the distance from the end where tuples are shed (CHYBRIDJOIN 2017, section 5.3.1).
+# The distance between the oldest tuple, which is shed first, and the tuple whose page is read next: a fraction of the
+# queue's length (CHYBRIDJOIN 2017, section 5.3.1).
 LOOKUP_POSITION = 0.15
 
 
 class _Replayed(NamedTuple):
-    """A file of shed tuples all of which are back in the join."""
+    """A file of shed tuples that are all back in the join."""
 
     name: str
-    last: int  # the number in the stream that its last tuple got
+    last: int  # the number in the stream that its last tuple got at its replay
 
 
 class LoadShedder:
     """Sheds the oldest tuples of the queue: few others wait for their pages. The paper calls it "after considering".
 
-    Tuples are shed in portions of `1/portion` of h_S. A smaller surplus is not shed, since a file and its sync cost the
-    same for one tuple as for many. A file has no more, since its tuples are in memory twice while they are written.
+    Tuples of the queue are shed in portions of `1/portion` of h_S, one file each. A smaller surplus is not shed, since
+    a file and its sync cost the same for one tuple as for many. A portion is limited, since its tuples are in memory
+    twice while they are written.
 
     Attributes:
-        store: where shed tuples are.
+        store: the files of shed tuples.
         shed: tuples shed so far.
     """
 
@@ -58,7 +60,7 @@ class LoadShedder:
         Args:
             w: stream tuples that an iteration is expected to read; a buffer that holds more than 2w is filling up.
             waiting: H_S and Q.
-            buffer: SB.
+            buffer: SB, the stream buffer.
         """
         surplus = len(buffer) - 2 * w
         if surplus > waiting.slots // self._portion:
@@ -98,7 +100,7 @@ class LoadShedder:
         self._shed_buffer(len(buffer), buffer)
 
     def commit(self, oldest: int) -> None:
-        """Remove the files all of whose tuples have left the join. The caller has made their output safe.
+        """Remove the replayed files whose tuples have all left the join. The caller has made their output safe.
 
         Args:
             oldest: the number in the stream of the oldest tuple that is still in the join.
@@ -129,7 +131,7 @@ class LoadShedder:
         self.shed += tuples.num_rows
 
     def _file_rows(self, waiting: WaitingTuples) -> int:
-        """Return how many tuples a file has at most."""
+        """Return the largest number of tuples in a file from the queue."""
         return max(waiting.slots // self._portion, 1)
 
     def _end_file(self, buffer: StreamBuffer) -> None:

@@ -1,4 +1,4 @@
-"""The split of memory over a join's parts; nothing else decides it.
+"""Divide a join's memory over its parts. No other file decides the size of a part.
 
 The papers give most of the memory to H_S and Q, a small share to the stream buffer, one page to the disk buffer, and
 15% to the front stage (CHYBRIDJOIN 2017, section 5.4; HYBRIDJOIN 2011, section 4.4.1).
@@ -21,18 +21,18 @@ __all__ = ["MemorySplit", "Needs", "Shares", "heap_blocks", "split_memory"]
 _LEAST = 16  # rows of the smallest chunk, slots of the smallest table
 _MOST_CHUNK_ROWS = 65536
 _LEAST_BLOCKS = 2048  # heap of a join with few slots, if its memory allows it
-_SMALL = 1024  # bytes of counters and the like, all parts together
+_SMALL = 1024  # bytes for counters and other small arrays of all parts
 _PROBE_BYTES = 8  # a found slot and its master row, per row of a chunk
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of a join's memory; the rest goes to H_S and Q.
+    """Shares of a join's memory; H_S and Q get the rest.
 
     Attributes:
-        stream_buffer: share of the stream buffer and of the arrays that one chunk of it needs.
-        front_stage: share of H_R, or of the non-swappable pages of X-HYBRIDJOIN; for joins that have one of them.
-        absent: share of the absent keys, for joins that have a front stage.
+        stream_buffer: share for the stream buffer and the arrays that one chunk of it needs.
+        front_stage: share for H_R or, in X-HYBRIDJOIN, for the non-swappable pages; other joins ignore it.
+        absent: share for the table of absent keys; joins without a front stage ignore it.
         string_bytes: expected length of a string or binary value.
     """
 
@@ -44,12 +44,14 @@ class Shares:
     def __post_init__(self) -> None:
         total = self.stream_buffer + self.front_stage + self.absent
         if min(self.stream_buffer, self.front_stage, self.absent) < 0 or total >= 1:
-            raise ValueError(f"shares must not be negative and their sum less than 1, got {self}: lower one of them")
+            raise ValueError(
+                f"shares must not be negative, and their sum must be less than 1, got {self}: correct one of them"
+            )
 
 
 @dataclass(frozen=True)
 class MemorySplit:
-    """Sizes of a join's parts; together they fill its memory."""
+    """Sizes of a join's parts; together they fit into its memory."""
 
     chunk_rows: int
     buffer_bytes: int
@@ -63,7 +65,7 @@ class MemorySplit:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a join needs from the split in addition to stream buffer, disk buffer and H_S."""
+    """What a join needs in addition to stream buffer, disk buffer and H_S, and the limits of h_S."""
 
     front_stage: bool = False
     pinned_pages: bool = False
@@ -83,12 +85,12 @@ def split_memory(
     kept: pa.Schema,
     cached: pa.Schema,
 ) -> MemorySplit:
-    """Divide `memory` bytes; when they are too few, the error names the least.
+    """Divide `memory` bytes over the parts of a join; if they are too few, raise a ValueError with the minimum.
 
     Args:
         memory: the budget.
-        shares: how it is divided.
-        needs: what the join needs.
+        shares: how the budget is divided.
+        needs: what this kind of join needs.
         relation: R.
         buffered: the stream's columns in the stream buffer.
         kept: the stream's columns of a waiting tuple.

@@ -12,7 +12,7 @@ class ModelledDisk:
     """The cost of reading: c_I/O(b) of MESHJOIN 2007, section 3.2, as seek and transfer.
 
     Attributes:
-        seek: seconds to start a read that does not continue the one before.
+        seek: seconds to start a read that does not continue the previous one.
         bytes_per_second: transfer rate.
         look_up: seconds to find a key's page in the index.
     """
@@ -22,7 +22,7 @@ class ModelledDisk:
     look_up: float
 
     def seconds(self, counters: Counters) -> float:
-        """Return how long the disk takes for what was counted."""
+        """Return the seconds that the disk takes for the counted reads and look-ups."""
         return (
             counters.seeks * self.seek + counters.bytes_read / self.bytes_per_second + counters.look_ups * self.look_up
         )

@@ -13,7 +13,7 @@ _NONE = -1
 
 
 class OrderedResults:
-    """Master rows by waiting tuple; there is room for one per slot of the waiting tuples."""
+    """The results of each waiting tuple, as master rows. There is room for as many results as for waiting tuples."""
 
     def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int) -> None:
         self.rows = RowStore(schema, slots, heap_blocks)
@@ -47,14 +47,14 @@ class OrderedResults:
         _link(slots, places, self._head, self._next)
 
     def pop(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Unlink the results of tuples. Return the tuple of each result, in order, and the result's place."""
+        """Unlink the results of tuples. Return for each result its tuple, in the order of `slots`, and its place."""
         tuples = np.empty(len(self._free) - self._free_count, dtype=np.int64)
         places = np.empty(len(tuples), dtype=np.int64)
         count = int(_unlink(slots, self._head, self._next, tuples, places))
         return tuples[:count], places[:count]
 
     def release(self, places: np.ndarray) -> None:
-        """Free the places of results."""
+        """Free the places of results, once they are output."""
         self.rows.release(places)
         self._free[self._free_count : self._free_count + len(places)] = places
         self._free_count += len(places)

@@ -20,11 +20,11 @@ class OrderedWindow:
 
     @property
     def nbytes(self) -> int:
-        """Count the bytes of all arrays; a `StreamTable` takes more."""
+        """Count the bytes of all arrays: fewer than in a `StreamTable`, for which the memory split has room."""
         return self.keys.nbytes + self._order.nbytes + self._merged.nbytes + self._gone.nbytes
 
     def insert(self, slots: np.ndarray, keys: np.ndarray) -> None:
-        """Add tuples that live in `slots`."""
+        """Add the tuples in `slots`."""
         self.keys[slots] = keys
         fresh = slots[np.argsort(keys, kind="stable")]
         _merge(fresh, self.keys, self._order, self._count, self._merged)
@@ -40,7 +40,7 @@ class OrderedWindow:
     def probe(
         self, low: np.ndarray, high: np.ndarray, cursor: Cursor, found_slots: np.ndarray, found_rows: np.ndarray
     ) -> Found:
-        """Find the tuples within each master row's interval, as `StreamTable.probe` finds those of its key."""
+        """Find the tuples within each master row's interval, `low` to `high`; the rest is as in `StreamTable.probe`."""
         found, row, place = _probe(low, high, *cursor, self.keys, self._order[: self._count], found_slots, found_rows)
         return int(found), (int(row), int(place))
 

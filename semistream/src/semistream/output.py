@@ -25,7 +25,7 @@ class Output(Protocol):
     """Collects the output until it is drained."""
 
     def joined(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray) -> None:
-        """Add stream tuples with the master row of each."""
+        """Add stream tuples, each with its master row."""
 
     def unmatched(self, stream: Rows, tuples: np.ndarray) -> None:
         """Add stream tuples that no master row matches."""
@@ -38,7 +38,7 @@ class Output(Protocol):
 
 
 class RowOutput:
-    """Joined rows: the stream's columns, then the master's. An outer join has nulls where nothing matches."""
+    """Joined rows: stream columns, then master columns. An outer join has nulls there for unmatched tuples."""
 
     def __init__(self, stream: pa.Schema, master: pa.Schema, *, outer: bool) -> None:
         fields = [pa.field(f.name, f.type, nullable=True, metadata=f.metadata) if outer else f for f in master]
@@ -48,7 +48,7 @@ class RowOutput:
         self._batches: list[pa.RecordBatch] = []
 
     def joined(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray) -> None:
-        """Add stream tuples with the master row of each."""
+        """Add stream tuples, each with its master row."""
         if len(tuples):
             self._add([*stream.take(tuples), *master.take(rows)[: len(self._master)]])
 
@@ -77,14 +77,14 @@ class RowOutput:
 
 
 class PairOutput:
-    """Pairs of arrays: numbers of stream tuples, and positions in R of their master rows or -1 for none."""
+    """Pairs of arrays: the numbers of stream tuples, and the positions in R of their master rows (-1: no match)."""
 
     def __init__(self, *, outer: bool) -> None:
         self._outer = outer
         self._pairs: list[tuple[np.ndarray, np.ndarray]] = []
 
     def joined(self, stream: Rows, tuples: np.ndarray, master: Rows, rows: np.ndarray) -> None:
-        """Add stream tuples with the master row of each."""
+        """Add stream tuples, each with its master row."""
         if len(tuples):
             self._pairs.append((stream.identify(tuples), master.identify(rows)))
 
@@ -108,12 +108,12 @@ class PairOutput:
 
 
 def _stream_order(stream: Rows, tuples: np.ndarray, unmatched: np.ndarray) -> np.ndarray:
-    """Return the order of joined tuples followed by unmatched ones, by their numbers in the stream."""
+    """Return the indices that sort joined tuples, followed by unmatched ones, into stream order."""
     return np.argsort(np.concatenate([stream.identify(tuples), stream.identify(unmatched)]), kind="stable")
 
 
 class PageRows:
-    """Rows of a page, with some of its columns."""
+    """The rows of a page, with only the given columns."""
 
     def __init__(self, page: Page, columns: Sequence[str]) -> None:
         self._page = page

@@ -1,4 +1,4 @@
-"""The choice of the page that is read next; nothing else decides it."""
+"""Choose the page that a join reads next. No other file decides it."""
 
 from typing import Protocol
 
@@ -11,7 +11,7 @@ class PageChoice(Protocol):
     """Chooses the waiting tuple whose page the disk-probing phase reads next."""
 
     def next(self, waiting: WaitingTuples) -> int:
-        """Return the slot of a waiting tuple; at least one waits."""
+        """Return the slot of a waiting tuple; the caller checks that there is one."""
 
 
 class OldestFirst:

@@ -1,4 +1,4 @@
-"""Rows in memory that is allocated once: stream tuples that wait in H_S, master rows cached in H_R.
+"""Rows in memory that is allocated once: the stream tuples that wait in H_S, and the master rows cached in H_R.
 
 A row lives in a slot. Columns of one width share one array, in which a row's values are side by side. Strings and
 binaries are cut into blocks of `BLOCK_BYTES` in one heap that all columns share. `_next` chains the blocks of a value,
@@ -165,7 +165,7 @@ def _gather(values: np.ndarray, slots: np.ndarray, gathered: np.ndarray) -> None
 
 @inlined
 def _copy(source: np.ndarray, start: int, target: np.ndarray, to: int, count: int) -> None:
-    """Copy bytes. Indices are unsigned: numba checks whether a signed one counts from the end."""
+    """Copy bytes. Indices are unsigned, because numba checks at each access whether a signed one is negative."""
     at, place = np.uint64(start), np.uint64(to)
     for i in range(np.uint64(count)):
         target[place + i] = source[at + i]

@@ -1,9 +1,9 @@
 """Shed stream tuples in a directory on disk, safe from a crash between any two system calls.
 
-A file holds a portion of shed tuples and their schema. Its name has its number, the number of its tuples, and a random
-part, so that stores that share a directory never write the same file. It is written under a temporary name, synced
-and renamed, and the directory is synced; only then are its tuples stored. The caller removes a file when the output of
-its tuples is safe.
+A file holds a portion of shed tuples and their schema. Its name has a sequence number, the number of its tuples, and a
+random part, so that stores that share a directory never write the same file. The store writes a file under a temporary
+name, syncs and renames it, and syncs the directory; only then are its tuples stored. The caller removes a file when the
+output of its tuples is safe.
 """
 
 import fcntl
@@ -26,8 +26,8 @@ class ShedStore:
     """Batches of stream tuples, first in, first out.
 
     Args:
-        directory: where the files are. The store includes the files that are there already; of several stores on
-            one directory only one should replay tuples.
+        directory: where the files are. The store includes existing files. If several stores share a directory, only
+            one of them should replay tuples.
         schema: the stream's columns.
     """
 
@@ -61,7 +61,7 @@ class ShedStore:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.replace(unfinished, self._directory / name)  # noqa: PTH105 - as bare a system call as the others here
+        os.replace(unfinished, self._directory / name)  # noqa: PTH105 - one system call, as the others here
         fsync_directory(self._directory)
         self._next += 1
         self._names.append(name)
@@ -69,7 +69,7 @@ class ShedStore:
     def read(self, name: str) -> pa.RecordBatch:
         """Read the tuples of a file."""
         path = self._directory / name
-        content = pa.py_buffer(path.read_bytes())  # not mapped: a failed read is an error, not a signal
+        content = pa.py_buffer(path.read_bytes())  # not mapped: a failed read raises OSError, not SIGBUS
         checksum = int.from_bytes(content[:8].to_pybytes(), "little")
         length = int.from_bytes(content[8:_HEADER].to_pybytes(), "little")
         body = content[_HEADER:]
@@ -85,7 +85,7 @@ class ShedStore:
 
     def remove(self, name: str) -> None:
         """Delete a file; the caller has made the output of its tuples safe."""
-        os.unlink(self._directory / name)  # noqa: PTH108 - as bare a system call as the others here
+        os.unlink(self._directory / name)  # noqa: PTH108 - one system call, as the others here
         fsync_directory(self._directory)
         self._names.remove(name)
 
@@ -107,7 +107,7 @@ def _named(schema: pa.Schema) -> str:
 
 
 def _make_directory(directory: Path) -> None:
-    """Make a directory and its parents, and sync each into its parent."""
+    """Create a directory and its parents, and sync the parent of each."""
     fresh = [directory, *(parent for parent in directory.parents if not parent.exists())]
     directory.mkdir(parents=True, exist_ok=True)
     for made in fresh:

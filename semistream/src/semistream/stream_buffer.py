@@ -35,7 +35,7 @@ class Chunk(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Count the bytes of columns, keys and flags."""
+        """Count the bytes of `rows`, `keys` and `valid`."""
         return int(self.rows.nbytes) + self.keys.nbytes + self.valid.nbytes
 
     def take(self, rows: np.ndarray) -> list[pa.Array]:
@@ -56,7 +56,7 @@ class StreamBuffer:
         encoder: turns key columns into 64-bit keys.
         key: names of the key columns.
         capacity: the bound in bytes.
-        chunk_rows: how many tuples are read at a time at most.
+        chunk_rows: the largest number of tuples that are read at a time.
     """
 
     def __init__(self, encoder: Encoder, key: Sequence[str], capacity: int, chunk_rows: int) -> None:
@@ -68,7 +68,7 @@ class StreamBuffer:
         self.capacity = capacity
         self.chunk_rows = chunk_rows
 
-    BYTES_PER_ROW = 9  # key and flag, in addition to the row itself
+    BYTES_PER_ROW = 9  # of `keys` and `valid`, in addition to the row itself
 
     def __len__(self) -> int:
         return self._count
@@ -94,16 +94,16 @@ class StreamBuffer:
 
     @property
     def arrived(self) -> int:
-        """Count all tuples that were ever put; the next tuple gets this number in the stream."""
+        """Count all tuples that `put` has added so far; the next tuple gets this number in the stream."""
         return self._arrived
 
     @property
     def oldest(self) -> int:
-        """Return the number in the stream of the oldest tuple in the buffer, or else of the next tuple."""
+        """Return the number in the stream of the oldest tuple in the buffer or, if it is empty, of the next tuple."""
         return self._chunks[0].first if self._chunks else self._arrived
 
     def has_room(self, batch: pa.RecordBatch) -> bool:
-        """Tell whether a batch fits in addition to what is in the buffer; an empty buffer accepts any batch."""
+        """Return whether a batch fits in addition to the tuples in the buffer; an empty buffer accepts any batch."""
         nbytes = batch.nbytes + self.BYTES_PER_ROW * batch.num_rows
         return not self._chunks or self.held_bytes + nbytes <= self.capacity
 
@@ -114,7 +114,7 @@ class StreamBuffer:
         if not self.has_room(batch):
             raise ValueError(
                 f"stream buffer must have room for a batch of {batch.nbytes} bytes, it holds {self.held_bytes} of "
-                f"{self.capacity}: call step() first, or raise stream_buffer of the shares"
+                f"{self.capacity}: call step() first, or raise Shares.stream_buffer"
             )
         keys, valid = self._encoder.encode([batch.column(name) for name in self._key])
         self._chunks.append(Chunk(batch, keys, valid, self._arrived))
@@ -126,7 +126,7 @@ class StreamBuffer:
         return self._chunks[0].up_to(min(most, self.chunk_rows))
 
     def drop(self, count: int) -> None:
-        """Remove the next tuples, no more than `peek` returned."""
+        """Remove the next `count` tuples: at most as many as `peek` returned."""
         self._count -= count
         rest = self._chunks.popleft().from_(count)
         if len(rest.keys):
@@ -143,7 +143,7 @@ class StreamBuffer:
         return batches
 
     def drop_newest(self, count: int) -> None:
-        """Remove the newest tuples, which must be of one batch."""
+        """Remove the newest `count` tuples, which must be of one batch."""
         self._count -= count
         chunk = self._chunks.pop()
         if kept := len(chunk.keys) - count:

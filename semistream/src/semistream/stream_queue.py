@@ -18,7 +18,7 @@ _OLDEST, _NEWEST, _SIZE, _FINGER, _RANK = range(5)
 
 
 class StreamQueue:
-    """Slots in order of arrival.
+    """The slots of waiting tuples, in order of arrival.
 
     Args:
         arrival: the number in the stream of each slot's tuple; numbers grow with every tuple that is appended.
@@ -26,13 +26,13 @@ class StreamQueue:
 
     def __init__(self, arrival: np.ndarray) -> None:
         slots = len(arrival)
-        self._links = np.full((slots, 2), _ABSENT, dtype=np.int32)  # both neighbours by one memory access
+        self._links = np.full((slots, 2), _ABSENT, dtype=np.int32)  # one memory access reads both neighbours
         self._arrival = arrival
         self._state = np.array([_NONE, _NONE, 0, _NONE, 0], dtype=np.int64)
 
     @staticmethod
     def bytes_per_slot() -> int:
-        """Return the bytes that a tuple takes."""
+        """Return the bytes that the links of a tuple take."""
         return 4 + 4
 
     @property
@@ -61,7 +61,7 @@ class StreamQueue:
         return slots
 
     def at(self, fraction: float) -> int:
-        """Return the tuple that is a fraction of the queue's length away from the oldest one."""
+        """Return the tuple whose distance from the oldest one is `fraction` of the queue's length."""
         return int(_move_finger(int(fraction * len(self)), self._links, self._state))
 
 

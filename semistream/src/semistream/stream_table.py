@@ -5,9 +5,9 @@ HYBRIDJOIN 2011, section 4.1; CHYBRIDJOIN 2017, section 3.2.
 Each key has one entry. The tuples of a key form a doubly linked list, so that a tuple is removed in constant time even
 when all wait for the same key. The entry has the slot of the list's first tuple.
 
-Most master rows of a page have no waiting tuples. A filter dismisses nearly all of them. It has 16 bits per slot and
-fits into the processor's cache; each key sets the bit that its hash selects. The bits of removed keys stay until the
-removed tuples are more than half as many as the slots; then the filter is rebuilt.
+Most master rows of a page have no waiting tuples. A filter of the waiting keys rejects nearly all of these rows. It has
+16 bits per slot and fits into the processor's cache; each key sets the bit that its hash selects. The bits of removed
+keys stay set until the removed tuples are more than half as many as the slots; then the filter is rebuilt.
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ from semistream.kernels import Integer, kernel
 
 __all__ = ["START", "Cursor", "Found", "StreamTable"]
 
-Cursor = tuple[int, int]  # the next key, the next tuple of its list
-Found = tuple[int, Cursor]
+Cursor = tuple[int, int]  # the index of the next key, and the slot of the next tuple in its list or -1 for the first
+Found = tuple[int, Cursor]  # the number of matches, and where to continue
 START: Cursor = (0, -1)
 
 _NONE = -1  # no tuple: the end of a list
@@ -39,7 +39,7 @@ _ROWS = 1024  # rows of a page that are filtered at a time
 
 
 class StreamTable:
-    """Tuples by key. A tuple is known by the slot it lives in."""
+    """Tuples by key. A slot identifies a tuple."""
 
     def __init__(self, slots: int) -> None:
         self.keys = np.zeros(slots, dtype=np.int64)
@@ -51,7 +51,7 @@ class StreamTable:
 
     @staticmethod
     def bytes_per_slot() -> int:
-        """Return the bytes that a tuple takes."""
+        """Return the bytes that a tuple takes in the table."""
         return 8 + 2 * 8 + 4 + 4 + _FILTER_BYTES
 
     @property
@@ -61,11 +61,11 @@ class StreamTable:
         return self.keys.nbytes + self._entries.nbytes + links + self._filter.nbytes
 
     def insert(self, slots: np.ndarray, keys: np.ndarray) -> None:
-        """Add tuples that live in `slots`."""
+        """Add the tuples in `slots`."""
         _insert(slots, keys, self.keys, self._entries, self._after, self._before, self._filter)
 
     def probe(self, keys: np.ndarray, cursor: Cursor, found_slots: np.ndarray, found_rows: np.ndarray) -> Found:
-        """Find the tuples of each master row's key, as many as fit into `found_slots`.
+        """Find the tuples that have each master row's key, until `found_slots` is full.
 
         Args:
             keys: the 64-bit key of each row of a page.
@@ -74,8 +74,8 @@ class StreamTable:
             found_rows: receives the row of each match.
 
         Returns:
-            The number of matches, and the cursor to continue from. All keys are done when the cursor's first part is
-            the number of keys.
+            The number of matches, and the cursor to continue from. All keys are done when the first number of the
+            cursor is the number of keys.
         """
         arrays = (self.keys, self._entries, self._after, self._filter, found_slots, found_rows)
         found, row, slot = _probe(keys, *cursor, *arrays)
@@ -103,14 +103,14 @@ class StreamTable:
 
 @kernel
 def _note(mark: Integer, bits: np.ndarray) -> None:
-    """Set the bit of a tag."""
+    """Set the bit of a tag in the filter."""
     bit = home(mark, 8 * len(bits))
     bits[bit >> 3] |= np.uint8(1 << (bit & 7))
 
 
 @kernel
 def _noted(mark: Integer, bits: np.ndarray) -> Integer:
-    """Return the bit of a tag: 0 if no tuple has it."""
+    """Return the bit of a tag in the filter: 0 if no tuple has the tag."""
     bit = home(mark, 8 * len(bits))
     return (bits[bit >> 3] >> (bit & 7)) & 1  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""H_R: the part of R that is in memory tuple by tuple, probed by the stream.
+"""H_R: single rows of R that are kept in memory and that the stream probes.
 
 CHYBRIDJOIN 2017, section 3.1; Optimised X-HYBRIDJOIN 2012, section 4.1.
 """
@@ -47,9 +47,10 @@ class TupleCache:
         return len(self.keys)
 
     def put(self, page: pa.RecordBatch, rows: np.ndarray, keys: np.ndarray, first: int, slots: np.ndarray) -> None:
-        """Put rows of a page into slots, over what the slots hold.
+        """Put rows of a page into slots, and overwrite the rows that are there.
 
-        A row whose strings do not fit into the heap is left out: it is not worth two others.
+        From the first row whose strings no longer fit into the heap, rows are left out: room for their strings would
+        cost other cached rows.
 
         Args:
             page: the page's columns.
@@ -62,7 +63,7 @@ class TupleCache:
         _delete(overwritten, self.keys, self.entries)
         self.rows.release(overwritten)
         self._used[overwritten] = False
-        batch = page.take(pa.array(rows))  # few of a page
+        batch = page.take(pa.array(rows))  # few rows of the page
         needed = self.rows.blocks_needed(batch)
         if len(needed):
             fit = np.count_nonzero(np.cumsum(needed) <= self.rows.free_blocks)
@@ -74,7 +75,7 @@ class TupleCache:
 
     @property
     def has_room(self) -> bool:
-        """Tell whether another row fits and none has to be overwritten."""
+        """Return whether a slot is free, and at least a sixteenth of the heap for strings."""
         return self.count < self.slots and self.rows.free_blocks >= self.rows.heap_blocks // 16
 
     def free_slots(self, count: int) -> np.ndarray:
@@ -82,7 +83,7 @@ class TupleCache:
         return np.flatnonzero(~self._used)[:count]
 
     def lacks(self, keys: np.ndarray) -> np.ndarray:
-        """Tell for each key whether it is not cached."""
+        """Return for each key whether it is not cached."""
         lacking = np.empty(len(keys), dtype=np.bool_)
         _lacks(keys, self.keys, self.entries, lacking)
         return lacking
@@ -90,7 +91,7 @@ class TupleCache:
 
 @kernel
 def expect(wanted: np.ndarray, keys: np.ndarray, entries: np.ndarray, beside: np.ndarray) -> None:
-    """Prefetch what the search for keys will read, and each key's slot in another array."""
+    """Prefetch the entries and keys that a search will read, and each key's slot in `beside`."""
     prefetch_homes(wanted, entries)
     for key in wanted:
         prefetch_match(key, keys, entries, beside)

@@ -21,15 +21,15 @@ from semistream.relation import MemoryRelation, PageFile, Relation, write_page_f
 __all__ = ["warm_up"]
 
 _MEMORY = 100_000
-_LITTLE = 20_000  # the front stage overflows
+_LITTLE = 20_000  # so little memory that the front stage overflows
 
 
 @cache  # once per process
 def warm_up() -> None:
     """Load every kernel that a join uses from numba's cache, or compile it.
 
-    Kernels are compiled for the types of their arguments. So this joins a few tuples in each way that has kernels or
-    types of its own: with keys of integers, of strings and of both, and with a page file and a relation in memory.
+    Kernels are compiled for the types of their arguments. So this function joins a few tuples in each way that has its
+    own kernels or types: with keys of integers, of strings and of both, with a page file and a relation in memory.
     """
     for key in (["long"], ["text"], ["long", "text"]):
         master = _rows(200)

@@ -25,5 +25,5 @@ def test_a_connection_without_an_address_says_where_to_set_it(connect_to: Callab
     with pytest.raises(ConnectionFieldError) as caught:
         BrokerHook().bootstrap()
     assert "'kafka_default'" in str(caught.value)
-    assert '{"bootstrap.servers": "host:port"} in its extra. ' in str(caught.value)
+    assert '{"bootstrap.servers": "host:port"} in its field `extra`. ' in str(caught.value)
     assert "Admin, Connections" in caught.value.remedy

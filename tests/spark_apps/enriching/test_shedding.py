@@ -181,7 +181,7 @@ def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream, mon
         stream.run(0, offsets)
     assert stream.waiting().segments == 2
     assert stream.waiting().events > len(stream.positions("shed"))
-    stream.store.seconds = 0.0
+    stream.have_time()
     land = Landing.land
     with ThreadPoolExecutor(2) as aside, lock_waits() as waiting:
         first = threading.current_thread()
@@ -210,7 +210,7 @@ def test_files_with_the_same_events_in_other_orders_are_taken_back_in_one(
         stream.another_worker()
         stream.run(0, order)
     assert stream.waiting().segments == 2
-    stream.store.seconds = 0.0
+    stream.have_time()
     monkeypatch.setattr(landing, "_LISTED", 1)
     both, end_wait = threading.Barrier(2, timeout=SECONDS), Landing.end_wait
 
@@ -235,7 +235,7 @@ def test_an_event_that_is_taken_back_while_its_batch_is_done_again_ends_in_one_t
     shed = [offset for _, offset in stream.positions("shed")]
     known = [offset for offset in shed if offset % 300 < PRODUCTS]  # so that it waits for no row but the shed one
     assert known
-    stream.store.seconds = 0.0
+    stream.have_time()
     older = replace(stream, snapshot=write_products(tmp_path / "v000000.pages", range(1001, 1002)))
     settle = Landing.settle
     with ThreadPoolExecutor(1) as aside, lock_waits() as waiting:

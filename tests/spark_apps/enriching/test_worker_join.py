@@ -96,7 +96,9 @@ def test_a_damaged_snapshot_is_refused(snapshot: Path, damage: str) -> None:
     content[5000] ^= 1
     damaged: dict[str, bytes | bytearray] = {"truncated": content[:-100], "a bit of a page": content, "empty": b""}
     snapshot.unlink() if damage == "gone" else snapshot.write_bytes(damaged[damage])
-    with pytest.raises(SnapshotError, match=r"'readings' cannot be joined .* refresh_master_order publishes") as caught:
+    with pytest.raises(
+        SnapshotError, match=r"'readings' cannot be joined .* refresh_master_order, which publishes"
+    ) as caught:
         check_join(readings(), snapshot)
     assert "\n" not in str(caught.value)
 

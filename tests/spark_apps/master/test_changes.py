@@ -158,9 +158,9 @@ def test_pruned_changes_are_an_error_for_a_reader_that_missed_them(products: War
         prune_changes(connection, products.master, position)
     assert products.ask("SELECT COUNT(*) FROM product_change") == [(1,)]
     assert prices(read(products, position)) == {4: 2}
-    with pytest.raises(ForgottenChangesError, match=f"behind position {position - 1}, .* Take the newest snapshot"):
+    with pytest.raises(ForgottenChangesError, match=f"after position {position - 1}, .* Take the newest snapshot"):
         read(products, position - 1)
-    with pytest.raises(ForgottenChangesError, match=f"behind position {position + 9}, .* to {position + 1}"):
+    with pytest.raises(ForgottenChangesError, match=f"after position {position + 9}, .* to {position + 1}"):
         read(products, position + 9)  # a position of an earlier log
 
 

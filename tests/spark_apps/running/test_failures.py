@@ -14,10 +14,10 @@ Traceback (most recent call last):
 pymysql.err.OperationalError: (2003, "Can't connect")
 \tat org.apache.spark.api.python.BasePythonRunner
 Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
-spark_apps.pipeline.topics.TopicError: topic 'sales' was deleted and made again.
+spark_apps.pipeline.topics.TopicError: topic 'sales' was deleted and recreated.
 \tat org.apache.spark.scheduler.Task.run
 """
-WORKER_GONE = "a Python worker has ended in the midst of its work: it was killed, or the machine had no memory left."
+WORKER_GONE = "a Python worker died in the middle of its work: it was killed, or the machine had no memory left."
 
 
 @pytest.mark.parametrize(
@@ -25,21 +25,21 @@ WORKER_GONE = "a Python worker has ended in the midst of its work: it was killed
     [
         (
             pymysql.OperationalError(1045, "Access denied for user 'loader'"),
-            "the warehouse says: Access denied for user 'loader'. Correct FRESHET_LOADER_PASSWORD.",
+            "warehouse error: Access denied for user 'loader'. Correct FRESHET_LOADER_PASSWORD.",
         ),
-        (pymysql.OperationalError(1, "odd"), "the warehouse says: odd."),
-        (pymysql.InterfaceError("closed"), "the warehouse says: closed."),
-        (pymysql.InterfaceError(), "the warehouse says: it broke off."),
-        (RuntimeError(SPARK), "topic 'sales' was deleted and made again."),
+        (pymysql.OperationalError(1, "odd"), "warehouse error: odd."),
+        (pymysql.InterfaceError("closed"), "warehouse error: closed."),
+        (pymysql.InterfaceError(), "warehouse error: the connection is lost."),
+        (RuntimeError(SPARK), "topic 'sales' was deleted and recreated."),
         (
             RuntimeError(SPARK.replace("spark_apps.pipeline.topics.TopicError: topic", "AssertionError\n topic")),
             "AssertionError",
         ),
         (
             RuntimeError(f'{SPARK}pymysql.err.OperationalError: (2003, "Can\'t connect")\n\tat org'),
-            "the warehouse says: Can't connect. Start it, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
+            "warehouse error: Can't connect. Start MariaDB, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
         ),
-        (RuntimeError("pymysql.err.InterfaceError: (0, '')"), "the warehouse says: it broke off."),
+        (RuntimeError("pymysql.err.InterfaceError: (0, '')"), "warehouse error: the connection is lost."),
         (RuntimeError(f"{SPARK}Caused by: java.io.IOException: Connection reset by peer\n"), WORKER_GONE),
         (
             RuntimeError(

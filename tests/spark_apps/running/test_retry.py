@@ -27,8 +27,8 @@ def test_a_permanent_failure_is_given_up_with_what_to_do() -> None:
     with pytest.raises(GaveUpError) as caught:
         retry.pause_after(PERMANENT, progress=False)
     assert str(caught.value) == (
-        "table 'a': out of range. Correct the column. It failed so 4 times: this does not pass by itself. "
-        "Correct it and start again; nothing is lost, it goes on where it was."
+        "table 'a': out of range. Correct the column. It failed 4 times: time does not cure it. "
+        "Correct the cause and start again; nothing is lost, the application continues where it was."
     )
 
 

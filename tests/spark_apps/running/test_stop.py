@@ -116,4 +116,4 @@ def test_what_goes_on_long_after_the_request_is_broken_off(loader: Login, capsys
         wish_stopped(loader, "limited", PROGRAM, by="operator")
         asked.look()
         assert broken.wait(SECONDS)
-    assert "Its batch is broken off; the next start does that batch again." in capsys.readouterr().out
+    assert "Its batch is broken off; the next start runs that batch again." in capsys.readouterr().out

@@ -31,7 +31,8 @@ __all__ = [
     "XHybridJoin",
 ]
 
-# All joins by equality. `ConditionMeshJoin` needs a condition, and `TimedCHybridJoin` is CHYBRIDJOIN with a deadline.
+# The equality joins. Two joins are not here: `ConditionMeshJoin` needs a condition, and `TimedCHybridJoin` is
+# CHYBRIDJOIN with a deadline.
 BY_NAME: dict[str, type[SemiStreamJoin]] = {
     "meshjoin": MeshJoin,
     "ordered_meshjoin": OrderedMeshJoin,

@@ -17,9 +17,9 @@ class CHybridJoin(HybridJoin):
     """Joins frequent tuples in the front stage; the others wait for their page.
 
     Args:
-        *args: as for every join.
-        shedder: sheds when `step` finds that the stream buffer fills up; without one nothing is shed.
-        **kwargs: as for HYBRIDJOIN.
+        *args: as in `SemiStreamJoin`.
+        shedder: sheds tuples when the stream buffer fills up; `step` checks that. None: nothing is shed.
+        **kwargs: as in `HybridJoin`.
     """
 
     paper_name: ClassVar[str] = "CHYBRIDJOIN"
@@ -30,8 +30,8 @@ class CHybridJoin(HybridJoin):
             kwargs.setdefault("page_choice", OldestFirst(LOOKUP_POSITION))
             if kwargs.get("output", "rows") != "rows":
                 raise ValueError(
-                    f'output must be "rows" with a shedder, got {kwargs["output"]!r}: number the tuples in a '
-                    "column of the stream, because a replayed tuple gets another number"
+                    f'output must be "rows" with a shedder, got {kwargs["output"]!r}: identify tuples by a '
+                    "column of the stream, because the join gives a replayed tuple another number"
                 )
         super().__init__(*args, **kwargs)
         if shedder is not None and not shedder.store.schema.equals(self.kept):
@@ -43,10 +43,10 @@ class CHybridJoin(HybridJoin):
         self._last_read = 0  # stream tuples that the last iteration read
 
     def step(self) -> list[Any]:
-        """Do one iteration of the loop; load shedding comes first (line 3).
+        """Run one iteration of the loop; load shedding comes first (algorithm 1, line 3).
 
-        The iteration is expected to read as many tuples as the last one, including those that the front stage matches
-        (CHYBRIDJOIN 2017, section 4.1), or as many as can wait.
+        The shedder expects the iteration to read as many tuples as the last one, including those that the front stage
+        matched (CHYBRIDJOIN 2017, section 4.1), or as many as there is room for, whichever is more.
         """
         if self.shedder is not None:
             self.shedder.balance(max(self._last_read, self.waiting.room), self.waiting, self.stream_buffer)
@@ -56,7 +56,7 @@ class CHybridJoin(HybridJoin):
         return joined
 
     def finish(self) -> list[Any]:
-        """Join all tuples that wait and all that were shed."""
+        """Join all waiting tuples, then all shed tuples."""
         joined = super().finish()
         while self.shedder is not None and self.shedder.to_replay:
             self.shedder.replay(self.waiting.slots, self.stream_buffer)
@@ -64,20 +64,20 @@ class CHybridJoin(HybridJoin):
         return joined
 
     def shed_all(self) -> None:
-        """Shed every tuple that waits, for example when a batch's time is over."""
+        """Shed every tuple that waits or is in the stream buffer, for example when a batch's time is over."""
         if self.shedder is None:
             raise ValueError("shedder must be given to shed tuples, got none: construct the join with a LoadShedder")
         self.shedder.shed_all(self.waiting, self.stream_buffer)
 
     def commit(self) -> None:
-        """Confirm that all output so far is safe: remove the shed files whose tuples are all joined."""
+        """Remove the shed files whose tuples are all joined; the caller has made all output so far safe."""
         if self.shedder is not None:
             slots = self.waiting.queue.oldest(1)
             waiting = int(self.waiting.rows.identify(slots)[0]) if len(slots) else self.stream_buffer.oldest
             self.shedder.commit(min(waiting, self.stream_buffer.oldest))
 
     def _update_cache(self, page: Page, matched: np.ndarray) -> None:
-        """Lines 19 to 22: cache the tuples of the page that f >= threshold stream tuples waited for."""
+        """Algorithm 1, lines 19 to 22: cache each tuple of the page that f >= threshold stream tuples waited for."""
         self.front_stage.admit_frequent(page, matched)
 
     def _remember_absent(self, keys: np.ndarray) -> None:

@@ -18,10 +18,10 @@ _BYTES_PER_PLACE = 9
 
 
 class CachedIndexNestedLoopJoin(IndexNestedLoopJoin):
-    """Looks up what the front stage does not have. A key seen twice in the temporary buffer enters the front stage.
+    """Reads a page for each stream tuple that the front stage does not match.
 
-    INLJ joins one stream tuple at a time, so a match does not tell how frequent a key is. A temporary buffer counts
-    recent keys.
+    INLJ joins one stream tuple at a time, so a match does not show how frequent its key is. A temporary buffer counts
+    recent keys. A master row whose key it has counted twice enters the front stage.
     """
 
     paper_name: ClassVar[str] = "CINLJ"
@@ -38,7 +38,7 @@ class CachedIndexNestedLoopJoin(IndexNestedLoopJoin):
         return super().memory_used() + self._recent.nbytes
 
     def _update_cache(self, page: Page, matched: np.ndarray) -> None:
-        """Cache a tuple of the page whose key was seen twice."""
+        """Cache the matched tuple of the page if the temporary buffer has counted its key twice."""
         seen = np.array([self._recent.count(int(page.keys[row])) for row in matched], dtype=np.int32)
         frequent = seen >= _THRESHOLD
         self.front_stage.admit(page, matched[frequent].astype(np.int64), seen[frequent])
@@ -50,7 +50,7 @@ class CachedIndexNestedLoopJoin(IndexNestedLoopJoin):
 class _TemporaryBuffer:
     """Counts recent keys. A key overwrites another one at the same place.
 
-    All counts restart after as many keys as there are places.
+    All counts restart at 0 after as many keys as there are places.
     """
 
     def __init__(self, places: int) -> None:
@@ -60,7 +60,7 @@ class _TemporaryBuffer:
         self.nbytes = self._keys.nbytes + self._counts.nbytes
 
     def count(self, key: int) -> int:
-        """Count a key; return how often it was seen."""
+        """Count a key, and return its count."""
         self._age += 1
         if self._age > len(self._keys):
             self._counts[:] = 0

@@ -12,7 +12,7 @@ __all__ = ["CMeshJoin"]
 
 
 class CMeshJoin(MeshJoin):
-    """Joins frequent tuples in the front stage; the others meet all of R.
+    """Joins frequent tuples in the front stage; the others enter the window and meet all pages of R.
 
     The front stage has at most one row per key, so the key of R must be unique.
     """

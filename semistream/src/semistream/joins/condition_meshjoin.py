@@ -19,14 +19,15 @@ __all__ = ["ConditionMeshJoin"]
 class ConditionMeshJoin(MeshJoin):
     """MESHJOIN whose master rows match intervals of the stream's column; the window is ordered by that column.
 
-    Only the matching differs (line 10). The queue still expires tuples that have met all of R.
+    It differs from MESHJOIN only in how it finds matches (line 10). The queue still expires tuples that have met all
+    pages of R.
 
     Args:
         relation: master data R.
-        *args: as for every join; `on` names one column of the stream.
+        *args: as in `SemiStreamJoin`; `on` names one column of the stream.
         condition: which values of that column a master row matches.
         columns: columns of R to add; by default all.
-        **kwargs: as for every join.
+        **kwargs: as in `SemiStreamJoin`.
     """
 
     def __init__(
@@ -73,8 +74,8 @@ class ConditionMeshJoin(MeshJoin):
 
 
 class _Order:
-    """Encodes a column as integers in the same order."""
+    """Encodes values as integers of the same order."""
 
     def encode(self, columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-        """Return an integer for each value, in the order of the values, and whether the value has one."""
+        """Return an integer for each value, ordered as the values are, and which values are neither null nor NaN."""
         return ordered(columns[0])

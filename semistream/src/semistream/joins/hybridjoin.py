@@ -17,13 +17,13 @@ _MOST_AHEAD = 4096
 class HybridJoin(SemiStreamJoin):
     """Reads the page of the oldest waiting tuple and joins it with all tuples that wait.
 
-    The paper reads w tuples or none. This join reads the tuples that are there, so that none stays in the buffer when
-    the stream pauses.
+    The paper reads w tuples or none. This join reads the tuples that have arrived, so that none stays in the stream
+    buffer when the stream pauses.
 
     Args:
-        *args: as for every join.
+        *args: as in `SemiStreamJoin`.
         page_choice: chooses the tuple whose page is read next; by default the oldest.
-        **kwargs: as for every join.
+        **kwargs: as in `SemiStreamJoin`.
     """
 
     paper_name: ClassVar[str] = "HYBRIDJOIN"
@@ -50,7 +50,8 @@ class HybridJoin(SemiStreamJoin):
     def _next_page(self) -> tuple[int, int]:
         """Choose a waiting tuple and look up its page. If R lacks its key, output it as unmatched and try the next.
 
-        CHYBRIDJOIN 2017, algorithm 1, lines 7 to 11. Each try looks up twice as many keys at once as the one before.
+        CHYBRIDJOIN 2017, algorithm 1, lines 7 to 11. Each attempt looks up twice as many keys at once as the one
+        before.
 
         Returns:
             The tuple's slot and its page; -1 and -1 when no tuple is left.
@@ -67,7 +68,7 @@ class HybridJoin(SemiStreamJoin):
         return -1, -1
 
     def _output_absent(self, keys: np.ndarray) -> None:
-        """Output as unmatched the tuples with those of the keys that the index does not know."""
+        """Find those of `keys` that the index of R lacks, and output their waiting tuples as unmatched."""
         absent = keys[self.relation.locate(keys) < 0]
         self._remember_absent(absent)
         cursor = START
@@ -79,7 +80,7 @@ class HybridJoin(SemiStreamJoin):
     def _join(self, page: Page) -> None:
         """Output r joined with H for each tuple r of the page, in portions that fit into memory; delete the matches.
 
-        If equal 64-bit keys do not mean equal keys, tuples stay in H until their match is confirmed.
+        If 64-bit keys are not exact, a tuple stays in H until its match is confirmed.
         """
         find = self.waiting.table.pop if self.relation.codec.exact else self.waiting.table.probe
         self.probed += len(page.keys)
@@ -95,7 +96,10 @@ class HybridJoin(SemiStreamJoin):
             self.waiting.release(slots)
 
     def _join_other_candidates(self, g: int, key: int, page: int) -> None:
-        """Try other pages for a tuple that its page did not match: fingerprints collide, or the row is deleted."""
+        """Join a tuple with the other pages that can have its key; if none matches, output it as unmatched.
+
+        Its first page had no match because fingerprints collide or the master row was deleted.
+        """
         for candidate in self.relation.candidates(key):
             if candidate != page:
                 self._join(self.disk_buffer.read(candidate))

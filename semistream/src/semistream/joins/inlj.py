@@ -9,7 +9,7 @@ __all__ = ["IndexNestedLoopJoin"]
 
 
 class IndexNestedLoopJoin(HybridJoin):
-    """Reads one stream tuple, looks its page up, reads the page, joins, and continues with the next tuple.
+    """Reads one stream tuple, looks up its page, reads the page, joins, and continues with the next tuple.
 
     This is HYBRIDJOIN with room for a single tuple in H_S; HYBRIDJOIN 2011, theorem 2, compares the two. MESHJOIN 2007
     gives INLJ a buffer pool. This join has none, as in HYBRIDJOIN 2011 and CHYBRIDJOIN 2017: the rest of the memory is

@@ -28,9 +28,9 @@ class MeshJoin(SemiStreamJoin):
         self.k = max(1, self.relation.pages)
         self.w = self._chunk_size()
         self._matched = np.zeros(self.waiting.slots, dtype=np.bool_)
-        self._chunks = np.zeros(self.k, dtype=np.int64)  # tuples that entered at each of the last k iterations
+        self._chunks = np.zeros(self.k, dtype=np.int64)  # tuples that entered the window, by iteration
         self._iteration = 0
-        self._entered = 0  # tuples that entered since the last iteration
+        self._entered = 0  # tuples that entered the window since the last iteration
 
     def memory_used(self) -> int:
         """Count the bytes of all parts, buffers at their full size."""
@@ -46,7 +46,7 @@ class MeshJoin(SemiStreamJoin):
                 return
 
     def _disk_phase(self) -> None:
-        """Lines 2, 9, 10: read the next page of R and join it with H. Then expire what has met all of R."""
+        """Lines 2, 9, 10: read the next page of R and join it with H. Then expire the tuples that have met all of R."""
         if self.relation.pages:
             self._join(self.disk_buffer.read(self._iteration % self.k))
         self._chunks[self._iteration % self.k] = self._entered
@@ -88,7 +88,7 @@ class MeshJoin(SemiStreamJoin):
         return True
 
     def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - as in the base
-        """Add a flag per waiting tuple, and the sizes of k chunks."""
+        """Add for each waiting tuple whether it has matched, and the sizes of the k chunks."""
         k = max(1, self.relation.pages)
         return replace(self.needs, least_waiting=self._least_waiting(), extra_per_waiting=1, extra_fixed=8 * k)
 

@@ -11,8 +11,8 @@ __all__ = ["OptimisedXHybridJoin"]
 class OptimisedXHybridJoin(HybridJoin):
     """HYBRIDJOIN behind a fixed H_R: the first rows of R. R should be in the order of access frequency.
 
-    The stream-probing phase looks each stream tuple up in H_R. Only the tuples that match nothing there go on to the
-    disk-probing phase, which is HYBRIDJOIN's.
+    The stream-probing phase looks up each stream tuple in H_R. Only tuples that match nothing there continue to the
+    disk-probing phase, which is that of HYBRIDJOIN.
     """
 
     paper_name: ClassVar[str] = "Optimised X-HYBRIDJOIN"

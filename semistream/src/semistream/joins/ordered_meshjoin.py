@@ -17,9 +17,9 @@ __all__ = ["OrderedMeshJoin"]
 
 
 class OrderedMeshJoin(MeshJoin):
-    """MESHJOIN that keeps results with their tuple in H, and outputs them when the tuple expires.
+    """MESHJOIN that keeps the results of a stream tuple in memory, and outputs them when the tuple expires.
 
-    There is room for one result per waiting tuple, on average; more results at a time are an error.
+    There is room for one result per waiting tuple, on average; more results at a time raise MemoryError.
     """
 
     paper_name: ClassVar[str] = "MESHJOIN, ordered output"
@@ -42,7 +42,7 @@ class OrderedMeshJoin(MeshJoin):
         return replace(needs, extra_per_waiting=needs.extra_per_waiting + extra)
 
     def _peek(self, most: int) -> Chunk:
-        """Let tuples without a key wait as well: they match nothing, but keep their place in the order."""
+        """Return the next tuples as if all had a key: those without one match nothing, but wait to stay in order."""
         chunk = self.stream_buffer.peek(most)
         return chunk._replace(valid=np.ones(len(chunk.valid), dtype=np.bool_))
 

@@ -11,7 +11,7 @@ class RMeshJoin(MeshJoin):
     """MESHJOIN whose queue is not cut into k equal chunks.
 
     In MESHJOIN h_S is w times k, and a remainder is unused. Here an iteration reads as many tuples as the last one made
-    room for. So all of H_S is used, it may be smaller than k, and the size of the disk buffer does not depend on the
+    room for. So all of H_S is used, h_S can be smaller than k, and the size of the disk buffer does not depend on the
     size of R (X-HYBRIDJOIN 2013, section 2).
     """
 

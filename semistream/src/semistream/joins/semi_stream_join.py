@@ -18,7 +18,7 @@ from semistream.waiting_tuples import WaitingTuples
 
 __all__ = ["SemiStreamJoin"]
 
-_HITS_A_MISS = 64  # tuples of the stream buffer that are probed for each tuple that may wait
+_HITS_A_MISS = 64  # stream tuples that are probed at a time, for each tuple that can wait
 
 
 class SemiStreamJoin(ABC):
@@ -32,18 +32,18 @@ class SemiStreamJoin(ABC):
         how: "inner", or "left" to keep stream tuples that match nothing.
         columns: columns of R to add; by default all but its key.
         shares: how the memory is divided.
-        output: "rows" for Arrow record batches; "pairs" for numbers of stream tuples and positions in R, so that only
-            keys are in memory.
+        output: "rows" for Arrow record batches; "pairs" for the numbers of stream tuples and the positions in R of
+            their master rows, so that memory holds keys only.
 
     Attributes:
-        buffered: the stream's columns in the stream buffer.
-        kept: the stream's columns that are in memory while a tuple waits.
+        buffered: schema of the stream buffer.
+        kept: schema of a waiting tuple.
         probed: tuples of R looked up in H_S so far.
     """
 
     paper_name: ClassVar[str]  # the algorithm's name in its paper
     needs: ClassVar[Needs] = Needs()
-    unique_key: ClassVar[bool] = True  # whether a key may have at most one master row
+    unique_key: ClassVar[bool] = True  # whether the key of R must be unique
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class SemiStreamJoin(ABC):
     # --- what a caller uses ---
 
     def feed(self, batch: pa.RecordBatch) -> list[Any]:
-        """Join stream tuples; return what is joined so far. Up to h_S tuples stay waiting."""
+        """Join stream tuples, and return the output that is ready. Up to h_S tuples keep waiting."""
         pieces = self.stream_buffer.pieces(self._check_batch(batch))
-        joined = self._read_all()  # what was offered before
+        joined = self._read_all()  # tuples from `offer` come first
         for piece in pieces:
             self.stream_buffer.put(piece)
             joined += self._read_all()
@@ -97,11 +97,11 @@ class SemiStreamJoin(ABC):
         self.stream_buffer.put(self._check_batch(batch))
 
     def step(self) -> list[Any]:
-        """Do one iteration of the algorithm's loop; return what it joined."""
+        """Run one iteration of the algorithm's loop, and return its output."""
         return self._iterate()
 
     def finish(self) -> list[Any]:
-        """Join all tuples that wait, when the stream pauses or ends; afterwards the join can be fed again."""
+        """Join all waiting tuples when the stream pauses or ends; `feed` can be called again afterwards."""
         joined: list[Any] = []
         while self.pending or len(self.stream_buffer):
             joined += self._iterate()
@@ -110,8 +110,8 @@ class SemiStreamJoin(ABC):
     def preload(self) -> None:
         """Fill an empty front stage with the first rows of R: the most frequent ones, if R is in that order.
 
-        X-HYBRIDJOIN keeps the first pages of R in memory (X-HYBRIDJOIN 2013); the front stage then has the same rows
-        tuple by tuple. It learns the rest, and what changes, from the stream.
+        X-HYBRIDJOIN keeps the first pages of R in memory (X-HYBRIDJOIN 2013); the front stage then has the same rows,
+        but each can be overwritten on its own when the stream changes.
         """
         cache = self.front_stage.cache
         most = 0 if cache.count else -(-cache.slots // self.relation.page_rows)
@@ -128,7 +128,7 @@ class SemiStreamJoin(ABC):
         return len(self.waiting)
 
     def memory_used(self) -> int:
-        """Count the bytes of all parts, buffers at their full size."""
+        """Count the bytes of all parts, the stream buffer at its full size."""
         return (
             self.stream_buffer.capacity
             + self.waiting.nbytes
@@ -149,7 +149,7 @@ class SemiStreamJoin(ABC):
         """Read a page of R and join it with the tuples that wait."""
 
     def _read_all(self) -> list[Any]:
-        """Empty the stream buffer; read a page each time that no more tuples can wait."""
+        """Empty the stream buffer; whenever no more tuples can wait, read a page to make room."""
         self._stream_phase()
         while len(self.stream_buffer):
             self._disk_phase()
@@ -164,7 +164,7 @@ class SemiStreamJoin(ABC):
         return self._output.drain()
 
     def _enough_room(self) -> bool:
-        """Tell whether enough tuples can wait for the stream phase to be worth its fixed cost."""
+        """Return whether there is room for enough waiting tuples to make a stream phase worth its fixed cost."""
         return self.waiting.room >= self.waiting.slots // 16
 
     def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - some algorithms keep master columns
@@ -172,18 +172,18 @@ class SemiStreamJoin(ABC):
 
     @property
     def _exact(self) -> bool:
-        """Tell whether equal 64-bit keys mean a match."""
+        """Whether equal 64-bit keys are a match, so that the key columns need no comparison."""
         return self.relation.codec.exact
 
     def _encoder(self) -> Encoder:
-        """Return what turns the stream's key columns into 64-bit keys, as the relation does with its own."""
+        """Return the encoder of the stream's key columns; the relation encodes its key columns in the same way."""
         return KeyCodec([self.stream.field(name).type for name in self.on], partner=self.relation.codec)
 
     def _keys_to_join(self) -> tuple[str, ...]:
-        """Return the columns of R that the columns of `on` are joined with, one for one."""
+        """Return the columns of R that the columns of `on` are compared with, in the same order."""
         return self.relation.key
 
-    # --- what algorithms have in common ---
+    # --- what algorithms share ---
 
     def _probe_front_stage(self, room: int) -> int:
         """Probe H_R with the next stream tuples; put up to `room` tuples that miss into H_S and Q.
@@ -205,7 +205,7 @@ class SemiStreamJoin(ABC):
         self._output.unmatched(chunk, unmatched)
         self._wait(chunk, misses)
         self.stream_buffer.drop(read)
-        if read == 0 and not len(self.waiting):  # a replayed tuple, shed by a join with more memory, is too large
+        if read == 0 and not len(self.waiting):  # a tuple that a join with more memory has shed can be too large
             self._check_strings(chunk.rows)
         return read
 
@@ -218,7 +218,7 @@ class SemiStreamJoin(ABC):
         self.waiting.insert(chunk.rows, misses, chunk.keys[misses], chunk.first + misses)
 
     def _confirmed(self, page: Page, slots: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Drop matches whose real keys differ; there are none when 64-bit keys are exact."""
+        """Drop matches whose key columns differ; if 64-bit keys are exact, none do."""
         if self._exact:
             return slots, rows
         keys = page.rows.select(self.relation.key).take(pa.array(rows)).columns
@@ -226,7 +226,7 @@ class SemiStreamJoin(ABC):
         return slots[same], rows[same]
 
     def _output_rows(self, page: Page) -> PageRows:
-        """Return the page with the columns that the output has."""
+        """Return the rows of the page, with only the columns of the output."""
         return PageRows(page, self._columns)
 
     def _check(self, how: str, columns: Sequence[str] | None, output: str) -> pa.Schema:
@@ -252,7 +252,7 @@ class SemiStreamJoin(ABC):
         if unknown or clashes:
             raise ValueError(
                 f"columns must be of the relation {self.relation.schema.names} and not of the stream, "
-                f"got {unknown + clashes}: name the columns to add, or rename the stream's"
+                f"got {unknown + clashes}: correct their names, or rename the stream's columns"
             )
         return pa.schema([self.relation.schema.field(name) for name in (names if output == "rows" else [])])
 
@@ -272,5 +272,5 @@ class SemiStreamJoin(ABC):
         if needed > self.waiting.rows.heap_blocks:
             raise ValueError(
                 f"a stream tuple's strings must fit into {self.waiting.rows.heap_blocks} blocks of memory, "
-                f"they take {needed}: raise memory, or string_bytes of the shares"
+                f"they take {needed}: raise memory, or Shares.string_bytes"
             )

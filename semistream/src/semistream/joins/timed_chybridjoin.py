@@ -12,15 +12,15 @@ __all__ = ["TimedCHybridJoin"]
 
 
 class TimedCHybridJoin(CHybridJoin):
-    """Reads pages until a deadline. Afterwards the front stage still joins what it can, and other tuples are shed.
+    """Reads pages until a deadline. After it, the front stage still joins the tuples that it matches; others are shed.
 
     The paper sheds when the stream buffer fills up. When the stream comes in batches, a batch takes the place of the
-    buffer, and its deadline tells what is too much.
+    buffer, and the tuples that wait at its deadline are the surplus.
 
     Args:
-        *args: as for every join.
-        clock: tells the time that the deadline is compared with.
-        **kwargs: as for CHYBRIDJOIN.
+        *args: as in `SemiStreamJoin`.
+        clock: returns the current time; the deadline is a time of this clock.
+        **kwargs: as in `CHybridJoin`.
     """
 
     def __init__(self, *args: Any, clock: Callable[[], float] = time.monotonic, **kwargs: Any) -> None:  # noqa: ANN401

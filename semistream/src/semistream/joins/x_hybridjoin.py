@@ -28,7 +28,7 @@ class XHybridJoin(HybridJoin):
         return super().memory_used() + self.split.pinned_pages * self.disk_buffer.nbytes
 
     def _disk_phase(self) -> None:
-        """Lines 8 to 14: join the non-swappable part with H. Lines 15 to 23: the page of the oldest tuple."""
+        """Lines 8 to 14: join the non-swappable part with H. Lines 15 to 23: join the page of the oldest tuple."""
         for page in self._pinned:
             self._join(page)
         if self.pending:

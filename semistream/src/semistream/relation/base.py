@@ -15,7 +15,7 @@ __all__ = ["Counters", "IndexedRelation", "Page", "Relation", "check_keys", "che
 
 
 class Page(NamedTuple):
-    """A partition of R in memory."""
+    """A page of R in memory: consecutive rows."""
 
     first: int  # the first row's position in R
     keys: np.ndarray  # 64-bit key of each row
@@ -28,20 +28,20 @@ class Counters:
 
     pages_read: int = 0
     bytes_read: int = 0
-    seeks: int = 0  # page reads that did not follow the page before
+    seeks: int = 0  # page reads that did not continue the previous one
     look_ups: int = 0  # keys looked up in the index
 
 
 class Relation(ABC):
-    """R, in pages.
+    """R, divided into pages of consecutive rows.
 
     Attributes:
         schema: columns of R.
         key: names of the key columns.
         codec: turns key columns into 64-bit keys.
-        row_count: rows of R.
-        page_rows: rows of a page; the last page may have fewer.
-        page_bytes: size of the largest page.
+        row_count: number of rows of R.
+        page_rows: number of rows in a page; the last page can have fewer.
+        page_bytes: bytes of the largest page.
         unique: whether no two rows have the same key.
         counters: what has been read so far.
     """
@@ -68,7 +68,7 @@ class Relation(ABC):
         self.codec = KeyCodec([schema.field(name).type for name in key], fingerprint=fingerprint)
         self.page_rows = page_rows
         self.counters = Counters()
-        self._last_page = -2  # no page follows: the first read seeks
+        self._last_page = -2  # the first read counts as a seek: no page follows this one
 
     @property
     def pages(self) -> int:
@@ -87,12 +87,12 @@ class Relation(ABC):
         return read
 
     def locate(self, keys: np.ndarray) -> np.ndarray:
-        """Look keys up in the index. Return the page of each, or -1 when R has no such key."""
+        """Look up keys in the index. Return the page of each key, or -1 if R lacks it."""
         self.counters.look_ups += len(keys)
         return self._locate(keys)
 
     def candidates(self, key: int) -> list[int]:
-        """Look up every page that may have a key: several when fingerprints collide or keys repeat.
+        """Return every page on which the index has a key: several if fingerprints collide or the key is not unique.
 
         The index has only the first 64 rows of a 64-bit key.
         """
@@ -125,7 +125,7 @@ class IndexedRelation(Relation):
 
 
 def is_unique(codec: KeyCodec, index: KeyIndex, fetch: Callable[[np.ndarray], pa.RecordBatch]) -> bool:
-    """Tell whether keys are unique. `fetch` returns the key columns of the rows at positions."""
+    """Return whether all keys are unique. `fetch` returns the key columns of the rows at given positions."""
     repeated = index.repeated_keys()
     if codec.exact:
         return not len(repeated)
@@ -140,11 +140,11 @@ def check_page_rows(page_rows: int) -> None:
 
 
 def check_keys(codec: KeyCodec, rows: pa.RecordBatch, key: Sequence[str]) -> np.ndarray:
-    """Return the 64-bit keys of rows of R; none of their key columns may be null."""
+    """Return the 64-bit keys of rows of R; raise ValueError if a key column is null."""
     keys, valid = codec.encode([rows.column(name) for name in key])
     if not valid.all():
         raise ValueError(
-            f"key columns {list(key)} of the relation must not be null, row {int(np.argmin(valid))} of a batch is: "
-            "leave such rows out"
+            f"key columns {list(key)} of the relation must not be null, row {int(np.argmin(valid))} of a batch has a "
+            "null: leave such rows out"
         )
     return keys

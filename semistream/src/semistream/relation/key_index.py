@@ -1,7 +1,7 @@
 """The index of R from 64-bit key to row position: a hash table with open addressing, in memory or in a mapped file.
 
-The index has `PARTITIONS` parts of equal size. The high bits of the hash select the part. So a writer builds one part
-after the other in bounded memory.
+The index has `PARTITIONS` parts of equal size. The high bits of a key's hash select its part. So a writer can build one
+part after the other in bounded memory.
 
 Different keys may have equal fingerprints, so a 64-bit key may occur several times, at most `MOST_ROWS`. A key with
 that many rows is not unique; only joins without an index accept it.
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 PARTITIONS = 64
-MOST_ROWS = 64  # of one 64-bit key; the index leaves out the others
+MOST_ROWS = 64  # rows with the same 64-bit key in the index; it leaves out further ones
 _BITS = np.uint64(6)
 _SHIFT = np.uint64(58)
 _EMPTY = -1
@@ -43,7 +43,7 @@ class KeyIndex:
 
     @classmethod
     def build(cls, keys: np.ndarray) -> "KeyIndex":
-        """Index the keys of all rows in memory."""
+        """Build an index in memory; `keys` has the key of each row of R, in order."""
         rows = indexed(keys)
         keys = keys[rows]
         part = part_of(keys)
@@ -67,7 +67,7 @@ class KeyIndex:
         return found[: _find_all(key, self._keys, self._positions, found)]
 
     def repeated_keys(self) -> np.ndarray:
-        """List the 64-bit keys that several rows have."""
+        """Return the 64-bit keys that several rows have, each once."""
         size, found = len(self._keys) // PARTITIONS, []
         for start in range(0, size * PARTITIONS, size):
             keys, repeated = self._keys[start : start + size], np.zeros(size, dtype=np.bool_)
@@ -77,7 +77,7 @@ class KeyIndex:
 
 
 class CheckedIndex(KeyIndex):
-    """An index in a file. The first use of a part compares it with its checksum."""
+    """An index in a file. The first use of a part compares the part with its checksum."""
 
     def __init__(self, keys: np.ndarray, positions: np.ndarray, checksums: Sequence[int], name: str) -> None:
         super().__init__(keys, positions)
@@ -115,7 +115,7 @@ class CheckedIndex(KeyIndex):
 
 
 def indexed(keys: np.ndarray) -> np.ndarray:
-    """Return the rows that the index has, in order: the first `MOST_ROWS` of each key."""
+    """Return the rows that belong in the index, in order: the first `MOST_ROWS` of each key."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     beyond = np.zeros(len(keys), dtype=np.bool_)
@@ -129,7 +129,7 @@ def part_checksum(keys: np.ndarray, positions: np.ndarray) -> int:
 
 
 def part_size(most: int) -> int:
-    """Return the places of a part, when the fullest part has `most` keys: half as many again."""
+    """Return the number of places in each part if the fullest part has `most` keys: 1.5 times as many, plus 8."""
     return most + most // 2 + 8
 
 
@@ -148,7 +148,7 @@ def _part_of(keys: np.ndarray, parts: np.ndarray) -> None:
 
 @kernel
 def fill_part(new_keys: np.ndarray, new_positions: np.ndarray, keys: np.ndarray, positions: np.ndarray) -> None:
-    """Add keys that belong to one part."""
+    """Add keys and their positions to the arrays of the part that they belong to."""
     for i in range(len(new_keys)):
         place = home(tag(mix(new_keys[i]) << _BITS), len(keys))
         while positions[place] != _EMPTY:
@@ -178,7 +178,7 @@ def _find_each(wanted: np.ndarray, keys: np.ndarray, positions: np.ndarray, foun
 
 @kernel
 def _find_all(key: int, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> int:
-    """Write the positions of all rows with a key, and count them."""
+    """Write the positions of all indexed rows with a key into `found`, and return their number."""
     size = len(keys) // PARTITIONS
     h = mix(key)
     start = np.int64(h >> _SHIFT) * size
@@ -196,7 +196,7 @@ def _find_all(key: int, keys: np.ndarray, positions: np.ndarray, found: np.ndarr
 
 @kernel
 def _find_repeated(keys: np.ndarray, positions: np.ndarray, repeated: np.ndarray) -> None:
-    """Mark each place of a part whose key a search from the home finds at an earlier place."""
+    """Mark in `repeated` each place whose key a search finds at an earlier place."""
     for i in range(len(keys)):
         if positions[i] != _EMPTY:
             place = home(tag(mix(keys[i]) << _BITS), len(keys))

@@ -11,18 +11,18 @@ from semistream.relation.base import Page, Relation, check_keys
 
 __all__ = ["Connection", "MariaDbRelation"]
 
-Connection = Any  # pymysql's, which is imported only where it is used
-_GROWTH = 2  # a page may grow to this many times the size that the largest page had when the relation was opened
+Connection = Any  # a connection of pymysql, which is imported only where it is used
+_GROWTH = 2  # a page can grow to this many times the size that the largest page had when the relation was opened
 
 
 class MariaDbRelation(Relation):
-    """Reads a table over one connection, and opens another one when that breaks.
+    """Reads a table over one connection, and reconnects when it breaks.
 
-    Opening a relation scans the table's keys once, in order, and keeps where pages begin. Rows may change, come and go
-    afterwards. A page that outgrows its room in memory is an error.
+    Opening a relation scans the table's keys once, in order, and keeps the first key of each page. Afterwards rows can
+    be inserted, changed and deleted. If a page then no longer fits into its memory, reading it raises ValueError.
 
     Args:
-        connect: opens a connection of pymysql.
+        connect: opens a pymysql connection.
         table: the table's name.
         schema: the columns to read, with their Arrow types.
         key: the integer column by which the table is clustered.
@@ -34,7 +34,7 @@ class MariaDbRelation(Relation):
     ) -> None:
         self._describe(schema, [key], page_rows)
         if not self.codec.exact:
-            raise ValueError(f"key must be one integer column, got {schema.field(key)}: publish a page file instead")
+            raise ValueError(f"key must be one integer column, got {schema.field(key)}: use a page file instead")
         self._connect = connect
         self._connection: Connection = None
         self._columns = ", ".join(_quoted(name) for name in schema.names)
@@ -48,7 +48,7 @@ class MariaDbRelation(Relation):
             self._connection = None
 
     def _measure_pages(self) -> None:
-        """Scan the table by key to find where pages begin, the size of the largest, and whether keys repeat."""
+        """Scan the table by key: find each page's first key, the largest page's size, and whether keys are unique."""
         strings = [name for name in self.schema.names if arrow.is_variable_width(self.schema.field(name).type)]
         lengths = " + ".join(f"COALESCE(LENGTH({_quoted(name)}), 0)" for name in strings) or "0"
         starts: list[int] = []
@@ -98,7 +98,7 @@ class MariaDbRelation(Relation):
         return [int(page) for page in self._locate(np.array([key])) if page >= 0]
 
     def _query(self, statement: str, values: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Run a statement; if the connection turns out to be broken, connect again and run it once more."""
+        """Run a statement; if the connection is broken, reconnect and retry it once."""
         import pymysql
 
         try:
@@ -122,11 +122,11 @@ class MariaDbRelation(Relation):
     def _open(self) -> Connection:
         if self._connection is None:
             self._connection = self._connect()
-            self._connection.autocommit(True)  # noqa: FBT003 - each read sees the rows as they are then
+            self._connection.autocommit(True)  # noqa: FBT003 - so that each read sees the current rows
         return self._connection
 
     def _drop_connection(self) -> None:
-        """Close a broken connection without a message to the server."""
+        """Close a broken connection without sending anything to the server."""
         if self._connection is not None:  # None if it could not be opened
             self._connection._force_close()  # noqa: SLF001 - pymysql has no public call for it
             self._connection = None

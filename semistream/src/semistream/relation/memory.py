@@ -16,9 +16,9 @@ class MemoryRelation(IndexedRelation):
 
     Args:
         table: the rows.
-        key: names of the key columns; no key may be null.
+        key: names of the key columns, which must have no nulls.
         page_rows: rows of a page.
-        fingerprint: hashes keys that are not one integer; joins give the same rows with any function.
+        fingerprint: hashes keys that are not one integer; joins output the same rows with any function.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""R in a memory-mapped file that has Arrow pages and their index."""
+"""R in a memory-mapped file of Arrow pages with an index."""
 
 import mmap
 import os
@@ -18,16 +18,16 @@ __all__ = ["PageFile"]
 
 
 class PageFile(IndexedRelation):
-    """Reads a file that `write_page_file` wrote. The first use of a page or a part of the index checks it.
+    """Reads a file that `write_page_file` wrote. The first use of a page or part of the index verifies its checksum.
 
     Args:
         path: the file.
-        uncached: whether pages are read past the operating system's page cache (O_DIRECT), each time from the disk.
+        uncached: whether reads bypass the operating system's page cache (O_DIRECT), so that each goes to the disk.
     """
 
     def __init__(self, path: Path, *, uncached: bool = False) -> None:
         with path.open("rb") as file:
-            if not path.stat().st_size:  # nothing to map
+            if not path.stat().st_size:  # mmap fails for an empty file
                 raise ValueError(f"{path} must be a complete page file, it is empty: build it again")
             self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         content = memoryview(self._mapped)
@@ -63,7 +63,7 @@ class PageFile(IndexedRelation):
         self.close()
 
     def close(self) -> None:
-        """Close the file descriptor of uncached reads; the mapping ends with its last user."""
+        """Close the file descriptor of uncached reads; the file stays mapped while a page of it is in use."""
         if self._uncached:
             self._uncached.close()
 
@@ -93,7 +93,7 @@ class PageFile(IndexedRelation):
 
 
 class _UncachedReader:
-    """Reads past the page cache into one buffer; the next read overwrites it."""
+    """Reads with O_DIRECT into one buffer; the next read overwrites it."""
 
     def __init__(self, path: Path, nbytes: int) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
@@ -101,7 +101,7 @@ class _UncachedReader:
         self._view = memoryview(self._buffer)
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """Read `length` bytes; the last read of a file may return less than a multiple of the alignment."""
+        """Read `length` bytes at `offset`; a read at the end of the file is shorter than the aligned length."""
         done = os.preadv(self._descriptor, [self._view[: fmt.aligned(length)]], offset)
         if done < length:
             raise OSError(f"page at {offset} must have {length} bytes, {done} could be read: build the file again")

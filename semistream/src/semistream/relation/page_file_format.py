@@ -2,10 +2,10 @@
 
     magic | pages | index keys | index positions | page directory | footer | length and checksum of the footer | magic
 
-A page is one Arrow IPC message with `page_rows` consecutive rows. If the key is not one integer, their fingerprints are
-one more column. Pages and index start at multiples of `ALIGNMENT`, so that they can be read past the page cache. The
-directory has the offset, length and checksum of each page. The footer, in JSON, has the offsets of all these, and the
-checksum of each part of the index.
+A page is one Arrow IPC message with `page_rows` consecutive rows. If the key is not one integer, the message has one
+more column with the fingerprints of the rows. Pages and index start at multiples of `ALIGNMENT`, as O_DIRECT requires.
+The directory has the offset, length and checksum of each page. The footer is JSON with the schema, the offsets of index
+and directory, and the checksums of the directory and of each part of the index.
 """
 
 import base64
@@ -40,7 +40,7 @@ _TRAILER = struct.Struct("<QI8s")
 
 @dataclass(frozen=True)
 class Footer:
-    """What a reader needs to know about the file."""
+    """The metadata that a reader needs to find pages and index in the file."""
 
     schema: str  # of the relation, as base64 of Arrow IPC
     key: list[str]
@@ -55,7 +55,7 @@ class Footer:
     directory_checksum: int
 
     def to_bytes(self) -> bytes:
-        """Serialise the footer and the trailer that ends the file."""
+        """Serialise the footer, its length and checksum, and the magic that ends the file."""
         text = json.dumps(asdict(self)).encode()
         return text + _TRAILER.pack(len(text), zlib.crc32(text), MAGIC)
 
@@ -98,7 +98,7 @@ def check_schema(schema: pa.Schema) -> None:
 
 
 def named(schema: pa.Schema) -> str:
-    """List columns and their types for a message."""
+    """Return columns and their types as text, for an error message."""
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 

@@ -40,7 +40,7 @@ def write_page_file(
         path: the file; an existing one is replaced.
         schema: the rows' columns.
         batches: the rows, in batches of any size with these columns in this order.
-        key: names of the key columns; no key may be null.
+        key: names of the key columns, which must have no nulls.
         page_rows: rows of a page.
     """
     check_page_rows(page_rows)
@@ -101,7 +101,7 @@ def _write(
 
 
 def _pages(schema: pa.Schema, batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[pa.RecordBatch]:
-    """Cut batches into pages of exactly `page_rows`; the last page may have fewer."""
+    """Cut batches into pages of exactly `page_rows` rows; the last page can have fewer."""
     held: list[pa.RecordBatch] = []
     count = 0
     for whole in batches:
@@ -170,7 +170,7 @@ def _write_index(file: IO[bytes], parts: Sequence[IO[bytes]]) -> tuple[int, int,
 
 
 def _drop_repeated(part: IO[bytes]) -> int:
-    """Keep the entries of a part that the index has, and count them."""
+    """Keep the first `MOST_ROWS` entries of each key in a part's temporary file; return how many are left."""
     kept = np.empty(0, dtype=_ENTRY)
     part.seek(0)
     while more := part.read(_ENTRIES_AT_ONCE * _ENTRY.itemsize):
@@ -191,7 +191,7 @@ def _unique(
     entries: Sequence[tuple[int, int, int]],
     index: tuple[int, int, int],
 ) -> bool:
-    """Tell whether the keys just written are unique."""
+    """Return whether the keys just written are unique."""
     size, keys_at, positions_at = index
 
     def fetch(positions: np.ndarray) -> pa.RecordBatch:
