@@ -99,9 +99,9 @@ def connections(config: Settings, accounts: tuple[str, ...]) -> dict[str, str]:
         for account in accounts
     }
     described = {f"warehouse_{account}": connection for account, connection in warehouse.items()}
-    described["spark_default"] = {"conn_type": "spark", "host": config.spark_master}
-    described["kafka_default"] = {"conn_type": "kafka", "extra": {"bootstrap.servers": config.kafka_bootstrap}}
-    if "owner" in accounts:  # tasks, and not triggers
+    if "owner" in accounts:  # Airflow tasks need the others too, triggers do not
+        described["spark_default"] = {"conn_type": "spark", "host": config.spark_master}
+        described["kafka_default"] = {"conn_type": "kafka", "extra": {"bootstrap.servers": config.kafka_bootstrap}}
         metrics = {"conn_type": "http", "port": config.metrics_port, "password": config.secret("metrics_password")}
         described["metrics_default"] = metrics
     return {f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name, connection in described.items()}
