@@ -24,9 +24,10 @@ $(INSTALLED):
 .PHONY: demo status logs sql topic password
 demo: install  ## install and start everything, run the demo, print where to look
 	@$(RUN) demo
-status: $(INSTALLED)  ## print for each service: healthy, or why not
+status: $(INSTALLED)  ## print if each service and each pipeline is well, or why not
 	@$(RUN) status
-logs: $(INSTALLED)  ## follow every service's log (Ctrl-C ends it)
+export SERVICE
+logs: $(INSTALLED)  ## follow the pipelines' logs; SERVICE=airflow for a service's (Ctrl-C ends it)
 	@$(RUN) logs
 sql: $(INSTALLED)  ## open open the warehouse's SQL client as an analyst
 	@$(RUN) sql

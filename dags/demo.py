@@ -9,13 +9,19 @@ from typing import Any
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
 
-from plugins.sensors.stream import EnrichedRowsSensor
+from plugins.sensors.stream import EnrichedRowsSensor, TopicEventsSensor
 
 
 def run(dag_id: str, **options: Any) -> TriggerDagRunOperator:
     """Return an Airflow task that runs another Dag to its end."""
     return TriggerDagRunOperator(
-        task_id=dag_id, trigger_dag_id=dag_id, wait_for_completion=True, poke_interval=1, **options
+        task_id=dag_id,
+        trigger_dag_id=dag_id,
+        wait_for_completion=True,
+        deferrable=True,
+        poke_interval=5,
+        retries=2,
+        **options,
     )
 
 
@@ -43,10 +49,18 @@ with DAG(
                 "products": "{{ params.products }}",
             },
         )
+        >> TopicEventsSensor(
+            task_id="wait_for_events", pipeline="sales", events=1000, mode="reschedule", poke_interval=3, timeout=300
+        )
         >> run("refresh_master_order")
         >> TriggerDagRunOperator(task_id="enrich_stream", trigger_dag_id="enrich_stream")
         >> EnrichedRowsSensor(
-            task_id="wait_for_enriched_rows", rows=1000, since="{{ dag_run.start_date }}", poke_interval=1, timeout=300
+            task_id="wait_for_enriched_rows",
+            rows=1000,
+            since="{{ dag_run.start_date }}",
+            mode="reschedule",
+            poke_interval=3,
+            timeout=300,
         )
         >> run("check_quality")
     )

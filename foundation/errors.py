@@ -79,6 +79,10 @@ class QualityError(PermanentError):
     """Data is not as its suite expects, or there is no such suite."""
 
 
+class StreamError(PermanentError):
+    """A stream that is wanted is not well."""
+
+
 class GaveUpError(PermanentError):
     """The work failed, and is not tried again."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import great_expectations as gx
+from great_expectations.data_context.types.base import ProgressBarsConfig
 from sqlalchemy import URL
 
 from foundation.connections import connect
@@ -54,8 +54,8 @@ def read_suite(name: str) -> list[Expectation]:
 
 def check_table(table: str, expectations: list[Expectation], checker: Login) -> Outcome:
     """Check a table of the warehouse against these expectations."""
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)
     context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
     address = URL.create(
         "mysql+pymysql", checker.user, checker.password, checker.host, checker.port, checker.database
     ).render_as_string(hide_password=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ from services.topic import follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+PROGRAMS = ("enrich_stream", "generator")  # whose logs are followed if no service is named
 
 
 def main() -> None:
@@ -66,18 +70,30 @@ def clean() -> None:
 
 
 def status() -> None:
-    """Print one line for each service; the exit code is 1 when a service is not healthy."""
+    """Print one line for each service and each pipeline; the exit code is 1 when one is not well."""
     lines = stack.status()
     for line in lines:
         say(str(line))
-    sys.exit(any(line.obstacle for line in lines))
+    if any(line.obstacle for line in lines):
+        sys.exit(1)
+    # A program of its own: this command stands on the foundation only.
+    sys.exit(subprocess.run([sys.executable, "-m", "spark_apps.pipeline_status"], cwd=ROOT, check=False).returncode)
 
 
 def logs() -> None:
-    """Follow every service's log."""
-    files = sorted((state_folder() / "logs").glob("*.log"))
+    """Follow the logs of the pipelines' programs; with SERVICE=airflow, those of that service."""
+    folder, service = state_folder() / "logs", os.environ.get("SERVICE", "")
+    every = sorted(folder.glob("*.log"))
+    wanted = (service,) if service else PROGRAMS
+    files = [file for file in every if file.name.startswith(wanted)]
     if not files:
-        raise UnfitError(f"no logs in {state_folder() / 'logs'} yet", "Type: make up")
+        services = sorted({file.stem.split("-")[0] for file in every} - {*PROGRAMS})
+        raise UnfitError(
+            f"no log of {service or 'a pipeline'} in {folder} yet",
+            f"Start a pipeline, or type: make logs SERVICE={services[0]} (or {', '.join(services[1:])})"
+            if services
+            else "Type: make up",
+        )
     os.execvp("tail", ["tail", "-n", "20", "-F", *map(str, files)])
 
 
@@ -94,9 +110,16 @@ def sql() -> None:
 
 
 def topic() -> None:
-    """Print the messages of the enriched topic as they arrive."""
-    for line in follow(healthy("kafka").kafka_bootstrap, "sales.enriched"):
+    """Print the messages of the enriched topic as they arrive, and why none arrives."""
+    for line in follow(healthy("kafka").kafka_bootstrap, "sales.enriched", why_nothing):
         say(line)
+
+
+def why_nothing() -> str:
+    """Return the status of the pipelines, in one line each."""
+    status = [sys.executable, "-m", "spark_apps.pipeline_status"]
+    said = subprocess.run(status, cwd=ROOT, capture_output=True, text=True, check=False)
+    return f"  nothing arrives. {(said.stdout + said.stderr).strip()}"
 
 
 def healthy(service: str) -> Settings:

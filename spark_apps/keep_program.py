@@ -27,7 +27,7 @@ from foundation.connections import login
 from foundation.errors import AlreadyRunningError, FreshetError
 from foundation.settings import PREFIX, SECRET_NAMES, settings
 from spark_apps.running.failures import one_line
-from spark_apps.running.lease import Lease
+from spark_apps.running.lease import KEEPER_OF_GENERATOR, KEEPER_OF_STREAM, Lease
 from spark_apps.running.starts import record_end, record_start
 from spark_apps.running.stop import KEPT_BY
 from spark_apps.running.wish import Wish, read_wish, wish_stopped
@@ -46,7 +46,7 @@ END_SECONDS = 25.0  # for a program that is asked to end
 
 def role(program: Program) -> str:
     """Return the role of a program's keeper, for its lease."""
-    return f"keeper.{program}"
+    return KEEPER_OF_STREAM if program == "enrich_stream" else KEEPER_OF_GENERATOR
 
 
 class Keeper:

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator
 
 from foundation.connections import connect
+from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook
 from plugins.one_line import one_line
+from spark_apps.pipeline.definition import read_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from airflow.sdk import Context
+
+
+class TopicEventsSensor(BaseSensorOperator):
+    """Waits until a pipeline's topic has at least `events` events."""
+
+    def __init__(self, *, pipeline: str, events: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.events = events
+
+    def poke(self, context: Context) -> bool:
+        """Return whether there are so many events now."""
+        from spark_apps.monitoring.lag import Lag  # the Kafka client, only where it is used
+
+        with one_line(), closing(Lag(BrokerHook().bootstrap(), read_pipeline(self.pipeline).source.topic)) as lag:
+            present = lag.behind({})
+        self.log.info("%d events in the topic, waiting for %d", present, self.events)
+        return present >= self.events
 
 
 class EnrichedRowsSensor(BaseSensorOperator):

@@ -33,13 +33,32 @@ class Lag:
             self.close()
             raise
 
+    def oldest_unread(self, next_offsets: Mapping[int, int]) -> float | None:
+        """Return the Unix time of the oldest event that no batch has read, by Kafka's timestamp; None if all are read.
+
+        Raises:
+            KafkaError: the broker does not answer.
+        """
+        consumer = self._connected()
+        parts = [TopicPartition(self._topic, part) for part in consumer.partitions_for_topic(self._topic) or ()]
+        ends = consumer.end_offsets(parts, PATIENCE_MS)
+        begins = consumer.beginning_offsets(parts, PATIENCE_MS)
+        unread = {part: max(begins[part], next_offsets.get(part.partition, 0)) for part in parts}
+        unread = {part: first for part, first in unread.items() if first < ends[part]}
+        times = []
+        for part, first in unread.items():
+            consumer.assign([part])
+            consumer.seek(part, first)
+            times += [message.timestamp / 1000 for batch in consumer.poll(PATIENCE_MS, 1).values() for message in batch]
+        return min(times, default=None)
+
     def close(self) -> None:
         """Close the connection to the broker."""
         if self._consumer is not None:
             with closing(self._consumer):
                 self._consumer = None
 
-    def _ask(self, next_offsets: Mapping[int, int]) -> int:
+    def _connected(self) -> KafkaConsumer:
         if self._consumer is None:
             self._consumer = KafkaConsumer(
                 bootstrap_servers=self._bootstrap,
@@ -47,8 +66,12 @@ class Lag:
                 enable_auto_commit=False,
                 bootstrap_timeout_ms=PATIENCE_MS,
             )
-        parts = [TopicPartition(self._topic, part) for part in self._consumer.partitions_for_topic(self._topic) or ()]
-        ends = self._consumer.end_offsets(parts, PATIENCE_MS)
+        return self._consumer
+
+    def _ask(self, next_offsets: Mapping[int, int]) -> int:
+        consumer = self._connected()
+        parts = [TopicPartition(self._topic, part) for part in consumer.partitions_for_topic(self._topic) or ()]
+        ends = consumer.end_offsets(parts, PATIENCE_MS)
         unread = [part for part in parts if part.partition not in next_offsets]
-        begins = self._consumer.beginning_offsets(unread, PATIENCE_MS) if unread else {}
+        begins = consumer.beginning_offsets(unread, PATIENCE_MS) if unread else {}
         return sum(end - begins.get(part, next_offsets.get(part.partition, 0)) for part, end in ends.items())

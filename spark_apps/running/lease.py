@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from foundation.connections import Login
 
-APPLICATION = "pipeline"  # the role of the application that enriches
+# Roles: the application that enriches, and the keepers of the long-running programs.
+APPLICATION, KEEPER_OF_STREAM, KEEPER_OF_GENERATOR = "pipeline", "keeper.enrich_stream", "keeper.generator"
 LOCK_SECONDS = 2  # time for the server to drop a dead connection, for example our previous one
 
 

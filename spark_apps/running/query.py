@@ -18,6 +18,7 @@ from spark_apps.enriching.report import TaskReport, collector
 from spark_apps.events.reader import EventReader
 from spark_apps.master import snapshots
 from spark_apps.monitoring.batch_counters import ShedBacklog
+from spark_apps.monitoring.progress_line import ProgressLine
 from spark_apps.pipeline.tables import check_tables
 from spark_apps.pipeline.topics import incarnation_of
 from spark_apps.running.checkpoint import check_logs, has_open_batch
@@ -112,11 +113,14 @@ class Query:
         """
         query = self._start(session)
         print(f"enrich_stream: pipeline {self.pipeline.name!r} runs", flush=True)
+        progress = ProgressLine(self._counters)
         try:
             while not query.awaitTermination(LOOK_SECONDS):
                 # Spark does not notice that a topic was recreated once it has as many messages as the old one had.
                 self._incarnation.check()
                 self.look()
+                if line := progress.due():
+                    print(f"enrich_stream: {line}", flush=True)
                 lease.keep()
                 idle = not query.status["isTriggerActive"]
                 if self._stop.look() and idle:

@@ -20,12 +20,12 @@ def create_session(name: str) -> SparkSession:
     session = (
         SparkSession.builder.appName(name)
         .config("spark.ui.enabled", "false")  # Spark's web UI has no login
+        .config("spark.log.level", "WARN")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("WARN")
     # This class warns of each batch that takes longer than the trigger's interval: several times a second, for ever.
     log_from("ERROR", session.sparkContext, "ProcessingTimeExecutor")
     return session

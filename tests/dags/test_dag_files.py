@@ -26,6 +26,7 @@ def test_every_dag_of_the_system_is_there() -> None:
         "refresh_master_order",
         "stop_enrich_stream",
         "stop_generator",
+        "watch_stream",
     }
 
 

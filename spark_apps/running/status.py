@@ -1,0 +1,188 @@
+"""The status of a pipeline's stream in one sentence: what runs, how far it is behind, and what to do about it.
+
+It is computed from Kafka, the tables `progress`, `wish`, `program_start` and `batch_counters`, and the leases. So it is
+right when the application is dead.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from kafka.errors import KafkaError
+
+from foundation.connections import ANSWER_SECONDS, connect
+from foundation.errors import TransientError
+from spark_apps.monitoring.lag import Lag
+from spark_apps.pipeline.topics import incarnation_of
+from spark_apps.running.lease import KEEPER_OF_STREAM, is_held
+from spark_apps.running.wish import read_wish
+
+if TYPE_CHECKING:
+    from foundation.connections import Login
+    from spark_apps.pipeline.definition import Pipeline
+    from spark_apps.running.wish import Wish
+
+Kind = Literal["never started", "stopped", "running", "starting", "crash-looping", "not kept", "stuck"]
+CRASH_LOOP_STARTS = 3  # within ten minutes
+STARTING_SECONDS = 60.0
+STUCK_SECONDS = 60.0
+MINUTE, HOUR = 60, 3600
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is known of a pipeline's stream now.
+
+    Attributes:
+        pipeline: its name.
+        kind: in one word.
+        wish: what is wanted; None before anybody wished anything.
+        waiting: how many events of the topic no batch has read; None while the broker does not answer.
+        behind_seconds: the age of the oldest of them.
+        last_batch_seconds: how long ago the newest batch ended.
+        starts: of the application in the last hour.
+        recent_starts: of those, in the last ten minutes.
+        last_line: the last line of the newest start that has ended.
+    """
+
+    pipeline: str
+    kind: Kind
+    wish: Wish | None
+    waiting: int | None
+    behind_seconds: float
+    last_batch_seconds: float | None
+    starts: int
+    recent_starts: int
+    last_line: str
+
+    @property
+    def is_well(self) -> bool:
+        """Whether what is wanted is what runs."""
+        return self.kind in ("never started", "stopped", "running", "starting")
+
+    def __str__(self) -> str:
+        """One sentence, then what to do."""
+        said = f"{self.pipeline}: {self.kind}{self._since()}; {self._behind()}{self._last()}. {self._advice()}"
+        return said.strip()
+
+    def _since(self) -> str:
+        if self.wish is None:
+            return ""
+        since = f"{self.wish.since:%Y-%m-%d %H:%M:%S} UTC"
+        if self.kind == "stopped":
+            why = f" ({self.wish.reason})" if self.wish.reason else ""
+            return f" by {self.wish.wished_by} since {since}{why}"
+        return f", wanted by {self.wish.wished_by} since {since}"
+
+    def _behind(self) -> str:
+        if self.waiting is None:
+            return "the broker does not answer, so the lag is not known"
+        if self.waiting == 0:
+            return "no event waits"
+        return f"{self.waiting:,} events = {shown(self.behind_seconds)} behind"
+
+    def _last(self) -> str:
+        batch = "" if self.last_batch_seconds is None else f", last batch {shown(self.last_batch_seconds)} ago"
+        return f"{batch}, {self.starts} start{'' if self.starts == 1 else 's'} in the last hour"
+
+    def _advice(self) -> str:
+        log = f"enrich_stream-{self.pipeline}.log"
+        start = "To start it, trigger the Dag enrich_stream."
+        advice = {
+            "never started": start,
+            "stopped": start,
+            "running": "",
+            "starting": "The first batch takes up to half a minute.",
+            "crash-looping": f"It ended with: {self.last_line or 'no word'}. Its log is {log}.",
+            "not kept": "It is wanted, and nothing keeps it running: trigger the Dag enrich_stream, and unpause it.",
+            "stuck": f"It runs and lands nothing: read {log}, and see whether the warehouse answers.",
+        }
+        return advice[self.kind]
+
+
+def status_of(loader: Login, bootstrap: str, pipeline: Pipeline) -> Status:
+    """Return the status of a pipeline's stream."""
+    wish = read_wish(loader, pipeline.name, "enrich_stream")
+    works = is_held(loader, pipeline.name)
+    kept = is_held(loader, pipeline.name, KEEPER_OF_STREAM)
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COUNT(*), COALESCE(SUM(started_at > UTC_TIMESTAMP() - INTERVAL 10 MINUTE), 0), "
+            "MIN(TIMESTAMPDIFF(SECOND, started_at, UTC_TIMESTAMP())) FROM program_start "
+            "WHERE pipeline = %s AND program = 'enrich_stream' AND started_at > UTC_TIMESTAMP() - INTERVAL 1 HOUR",
+            (pipeline.name,),
+        )
+        ((starts, recent, newest),) = cursor.fetchall()
+        cursor.execute(
+            "SELECT last_line FROM program_start WHERE pipeline = %s AND program = 'enrich_stream' "
+            "AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1",
+            (pipeline.name,),
+        )
+        last_line = next((line for (line,) in cursor.fetchall()), "") or ""
+        cursor.execute(
+            "SELECT TIMESTAMPDIFF(SECOND, MAX(finished_at), UTC_TIMESTAMP()) FROM batch_counters WHERE pipeline = %s",
+            (pipeline.name,),
+        )
+        ((last_batch,),) = cursor.fetchall()
+    waiting, behind = _lag(loader, bootstrap, pipeline)
+    since_start = float(newest) if newest is not None else HOUR
+    kind = _kind(wish, works=works, kept=kept, recent=int(recent), since_start=since_start)
+    is_late = waiting and behind > STUCK_SECONDS and (last_batch is None or last_batch > STUCK_SECONDS)
+    if kind == "running" and is_late and since_start > STARTING_SECONDS:
+        kind = "stuck"
+    return Status(
+        pipeline.name,
+        kind,
+        wish,
+        waiting,
+        behind,
+        last_batch and float(last_batch),
+        int(starts),
+        int(recent),
+        last_line,
+    )
+
+
+def _kind(wish: Wish | None, *, works: bool, kept: bool, recent: int, since_start: float) -> Kind:
+    if wish is None:
+        return "running" if works else "never started"
+    if not wish.running:
+        return "stopped"
+    if recent >= CRASH_LOOP_STARTS:
+        return "crash-looping"
+    if works:
+        return "running"
+    if kept or since_start < STARTING_SECONDS:
+        return "starting"
+    return "not kept"
+
+
+def _lag(loader: Login, bootstrap: str, pipeline: Pipeline) -> tuple[int | None, float]:
+    """Return how many events wait, and the age of the oldest one in seconds."""
+    lag = Lag(bootstrap, pipeline.source.topic)
+    with closing(lag):
+        try:
+            incarnation = incarnation_of(bootstrap, pipeline.source.topic, loader)
+            with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT kafka_partition, next_offset FROM progress WHERE pipeline = %s AND source = %s",
+                    (pipeline.name, incarnation.number),
+                )
+                offsets = dict(cursor.fetchall())
+            waiting = lag.behind(offsets)
+            oldest = lag.oldest_unread(offsets) if waiting else None
+        except (KafkaError, TransientError):
+            return None, 0.0
+    return waiting, 0.0 if oldest is None else max(0.0, time.time() - oldest)
+
+
+def shown(seconds: float) -> str:
+    """Write a duration for a person."""
+    if seconds < 2 * MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * HOUR:
+        return f"{seconds / MINUTE:.0f} min"
+    return f"{seconds / HOUR:.0f} h"

@@ -1,0 +1,208 @@
+"""The status is the truth in one sentence, also when the application is dead."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from kafka import KafkaProducer
+
+from foundation.connections import connect, login
+from spark_apps.pipeline.definition import read_pipeline
+from spark_apps.pipeline.topics import create_topics, incarnation_of
+from spark_apps.running.alarms import Bounds, alarms
+from spark_apps.running.lease import APPLICATION, KEEPER_OF_STREAM, Lease
+from spark_apps.running.starts import record_end, record_start
+from spark_apps.running.status import Status, shown, status_of
+from spark_apps.running.wish import Wish, read_wish, wish_running, wish_stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from foundation.connections import Login
+    from foundation.settings import Settings
+    from spark_apps.pipeline.definition import Pipeline
+
+pytestmark = pytest.mark.integration
+EVENTS = 40
+
+
+class Scene:
+    """A pipeline with events in its topic, and rows in the tables that its status is made from."""
+
+    def __init__(self, config: Settings, pipeline: Pipeline) -> None:
+        self.bootstrap = config.kafka_bootstrap
+        self.loader: Login = login("loader", config)
+        self.owner: Login = login("owner", config)
+        self.pipeline = pipeline
+        self.held = ExitStack()
+
+    def status(self) -> Status:
+        """Its status now."""
+        return status_of(self.loader, self.bootstrap, self.pipeline)
+
+    def hold(self, role: str) -> None:
+        """Hold a lease as a program does."""
+        self.held.enter_context(Lease(self.loader, self.pipeline.name, role))
+
+    def run(self, statement: str) -> None:
+        """Run a statement as the owner."""
+        with connect(self.owner) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def batch(self, minutes_ago: float, **counts: float) -> None:
+        """Write the counters of a batch."""
+        row = {
+            "source": 1, "batch_seconds": 1, "events": 0, "enriched": 0, "unmatched": 0, "rejected": 0, "cache_hits": 0,
+            "not_cached": 0, "absent": 0, "without_key": 0, "pages_read": 0, "shed": 0, "replayed": 0,
+            "source_seconds": 0, "read_seconds": 0, "join_seconds": 0, "load_seconds": 0, "messages_seconds": 0,
+            "snapshot_version": 1, "snapshot_age_seconds": 0, "worker_bytes": 0, **counts,
+        }  # fmt: skip
+        values = ", ".join(str(value) for value in row.values())
+        self.run(
+            f"INSERT INTO batch_counters (pipeline, finished_at, rejected_by_reason, {', '.join(row)}) VALUES "
+            f"('{self.pipeline.name}', UTC_TIMESTAMP(3) - INTERVAL {round(minutes_ago * 60)} SECOND, '{{}}', {values})"
+        )
+
+
+@pytest.fixture
+def scene(migrated: Settings) -> Iterator[Scene]:
+    """Forty events of two minutes ago in the topic, none of them read, and nobody wishes anything."""
+    pipeline = read_pipeline("sales").model_copy(update={"name": "seen"})
+    pipeline = pipeline.model_copy(update={"source": pipeline.source.model_copy(update={"topic": "seen"})})
+    created = create_topics(migrated.kafka_bootstrap, pipeline)
+    if "seen" in created:
+        ago = round((datetime.now(UTC) - timedelta(minutes=2)).timestamp() * 1000)
+        with closing(KafkaProducer(bootstrap_servers=migrated.kafka_bootstrap)) as producer:
+            for number in range(EVENTS):
+                producer.send("seen", str(number).encode(), timestamp_ms=ago, partition=number % 4)
+            producer.flush()
+    made = Scene(migrated, pipeline)
+    for table in ("wish", "program_start", "batch_counters", "progress"):
+        made.run(f"DELETE FROM {table} WHERE pipeline = 'seen'")
+    with made.held:
+        yield made
+
+
+def test_nobody_has_started_it(scene: Scene) -> None:
+    """It says how to."""
+    status = scene.status()
+    assert (status.kind, status.waiting, status.is_well) == ("never started", EVENTS, True)
+    assert 110 < status.behind_seconds < 300
+    assert "40 events = 2 min behind" in str(status) or "40 events = 11" in str(status)
+    assert str(status).endswith("To start it, trigger the Dag enrich_stream.")
+
+
+def test_it_runs_and_everything_is_read(scene: Scene) -> None:
+    """No advice is needed."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    scene.hold(APPLICATION)
+    scene.hold(KEEPER_OF_STREAM)
+    source = incarnation_of(scene.bootstrap, "seen", scene.loader).number
+    for part in range(4):
+        scene.run(f"INSERT INTO progress VALUES ('seen', {source}, {part}, 0, {EVENTS // 4})")
+    scene.batch(0)
+    status = scene.status()
+    assert (status.kind, status.waiting, status.is_well) == ("running", 0, True)
+    assert str(status).startswith("seen: running, wanted by admin since 20")
+    assert "; no event waits, last batch " in str(status)
+    assert alarms(scene.loader, status, Bounds(1, 0.1, 0.1)) == []
+
+
+def test_it_was_stopped_and_says_by_whom_and_why(scene: Scene) -> None:
+    """A failure that stopped it is the reason."""
+    wish_stopped(scene.loader, "seen", "enrich_stream", by="enrich_stream", reason="table 'a' does not exist")
+    status = scene.status()
+    assert (status.kind, status.is_well) == ("stopped", True)
+    assert "seen: stopped by enrich_stream since " in str(status)
+    assert "(table 'a' does not exist); 40 events = " in str(status)
+
+
+def test_it_is_wanted_and_starts(scene: Scene) -> None:
+    """Its keeper holds its lease, the application does not yet."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    scene.hold(KEEPER_OF_STREAM)
+    assert (scene.status().kind, scene.status().is_well) == ("starting", True)
+
+
+def test_it_is_wanted_and_nobody_keeps_it(scene: Scene) -> None:
+    """As when its keeper was killed while the Dag is paused."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    status = scene.status()
+    assert (status.kind, status.is_well) == ("not kept", False)
+    assert "trigger the Dag enrich_stream" in str(status)
+
+
+def test_it_crashes_again_and_again(scene: Scene) -> None:
+    """Three starts within ten minutes; the last line says why."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    scene.hold(KEEPER_OF_STREAM)
+    for number in range(3):
+        record_end(scene.loader, record_start(scene.loader, "seen", "enrich_stream", 1), 52, f"out of memory {number}")
+    status = scene.status()
+    assert (status.kind, status.is_well, status.starts) == ("crash-looping", False, 3)
+    assert "3 starts in the last hour. It ended with: out of memory 2." in str(status)
+
+
+def test_it_is_stuck(scene: Scene) -> None:
+    """It runs, events wait for minutes, and no batch ends."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    scene.hold(APPLICATION)
+    scene.batch(5)
+    status = scene.status()
+    assert (status.kind, status.is_well) == ("stuck", False)
+    assert "40 events = " in str(status)
+    assert "last batch 5 min ago" in str(status)
+
+
+def test_a_broker_that_is_away_is_said(scene: Scene) -> None:
+    """The rest of the sentence is there."""
+    wish_stopped(scene.loader, "seen", "enrich_stream", by="admin")
+    status = status_of(scene.loader, "127.0.0.1:9", scene.pipeline)
+    assert status.waiting is None
+    assert "the broker does not answer, so the lag is not known" in str(status)
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        ({"events": 1000, "rejected": 200}, "20% of the events of 10 minutes are rejected, the bound is 10%"),
+        ({"events": 1000, "unmatched": 300}, "30% of the events of 10 minutes are unmatched, the bound is 10%"),
+        ({"shed_damaged_events": 7}, "7 shed events are in damaged shed files"),
+        ({"snapshot_age_seconds": 7200}, "the snapshot is old: 2 h, the bound is 1 h"),
+        ({"events": 50, "rejected": 50}, None),
+    ],
+)
+def test_what_is_beyond_its_bound_is_an_alarm(scene: Scene, counts: dict[str, float], says: str | None) -> None:
+    """Of a stream that is wanted; few events say nothing about a rate."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    scene.batch(0, **counts)
+    assert alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1)) == ([says] if says else [])
+    wish_stopped(scene.loader, "seen", "enrich_stream", by="admin")
+    assert alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1)) == []
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_lag_that_grows_for_ten_minutes_is_an_alarm(scene: Scene, grows: bool) -> None:  # noqa: FBT001
+    """One minute of rest is enough to say nothing."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    for minute in range(10):
+        scene.batch(9.5 - minute, lag_events=1000 * minute if grows or minute != 5 else 0)
+    found = alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1))
+    assert found == (["the lag grows for 10 minutes, from 0 to 9,000 events"] if grows else [])
+
+
+def test_a_wish_is_read_as_it_was_written(scene: Scene) -> None:
+    """With the options of the program."""
+    assert read_wish(scene.loader, "seen", "generator") is None
+    wish_running(scene.loader, "seen", "generator", by="admin", run_id="manual__1", options={"rate": "500"})
+    wish = read_wish(scene.loader, "seen", "generator")
+    assert wish
+    assert wish == Wish(running=True, since=wish.since, wished_by="admin", run_id="manual__1", options={"rate": "500"})
+
+
+def test_durations_are_for_people() -> None:
+    """In the largest unit that still tells something."""
+    assert [shown(seconds) for seconds in (0.4, 119, 121, 7000, 8000)] == ["0 s", "119 s", "2 min", "117 min", "2 h"]
