@@ -65,7 +65,9 @@ class ApplicationFacts:
 
     batches: int = counter("number", "batches that were done")
     memory_budget_bytes: int = counter("bytes", "memory that a worker's join is allowed to use", total=False)
-    batch_age_seconds: float | None = counter("seconds", "time since the newest batch was done", total=False)
+    batch_age_seconds: float | None = counter(
+        "seconds", "time since the newest batch while events wait, 0 while none waits", total=False
+    )
 
 
 class BatchCounters:

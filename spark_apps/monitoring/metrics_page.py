@@ -33,7 +33,9 @@ def _metrics(counters: BatchCounters) -> Iterator[tuple[Declared, Any]]:
     """Yield each metric that has a value now, with the value."""
     age = (datetime.now(UTC) - counters.finished_at).total_seconds()
     budget = counters.pipeline.memory_mb * 2**20
-    since_batch = age if counters.facts else None
+    # An idle stream has no batches, and that is no fault.
+    standing_still = age if counters.lag.lag_events else 0.0
+    since_batch = standing_still if counters.facts else None
     yield from _having_values(ApplicationFacts(counters.batches, budget, since_batch), totals=True, others=True)
     yield from _having_values(counters.totals, totals=True, others=False)
     yield from _having_values(counters.lag, totals=True, others=True)

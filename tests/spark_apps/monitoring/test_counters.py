@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pyarrow as pa
 import pytest
+import yaml
 
 from foundation.connections import connect, login
 from foundation.settings import ROOT
@@ -128,6 +129,17 @@ def test_every_counter_is_explained() -> None:
     )
     metrics = {each.metric for kind in (*OF_THE_TABLE, PAGE_ONLY) for each in declared(kind)}
     assert set(re.findall(r"`(freshet_\w+)`", text)) == metrics
+
+
+@pytest.mark.parametrize("file", ["alerts.yml", "grafana.json"])
+def test_every_metric_that_is_watched_elsewhere_exists(file: str) -> None:
+    """A dashboard and alarms know metrics by name; a counter that is renamed takes them along."""
+    text = (ROOT / "docs" / "monitoring" / file).read_text()
+    assert yaml.safe_load(text)
+    metrics = {each.metric for kind in (*OF_THE_TABLE, PAGE_ONLY) for each in declared(kind)}
+    named = set(re.findall(r"\bfreshet_\w+", text))
+    assert named
+    assert named <= metrics
 
 
 def test_a_counter_is_declared_once() -> None:
