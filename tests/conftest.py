@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from importlib.util import find_spec
@@ -47,7 +48,13 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give a worker the main module of a run without workers. PySpark ends a program that has none."""
+    """Make a run in the background, and a worker of pytest-xdist, the same as a run in the foreground.
+
+    A shell starts what runs in the background with SIGINT ignored, and so would be all programs that tests interrupt.
+    PySpark ends a program that has no main module; a worker gets that of a run without workers.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         sys.modules["__main__"].__spec__ = find_spec("pytest.__main__")
 
