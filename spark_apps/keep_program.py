@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 1.0
 SHORT_PAUSE_SECONDS, LEAST_BETWEEN_STARTS_SECONDS = 5.0, 60.0
 PERMANENT = {1, 2}  # of our programs: an error that a retry cannot help, and a bad parameter
+MOST_READ_BYTES = 100_000  # of a log, for its last line
 END_SECONDS = 25.0  # for a program that is asked to end
 
 
@@ -68,6 +69,7 @@ class Keeper:
         self._log = log
         self._ending = threading.Event()  # this process is asked to end; the wish stays as it is
         self._wish: Wish | None = None
+        self._began_at = 0  # where the log of the newest start begins
 
     def run(self) -> None:
         """Keep the program running until a stop is wished, or the program has ended for good."""
@@ -79,7 +81,7 @@ class Keeper:
                 if self._ending.is_set() or not self._is_wanted():
                     return
                 if code == 0 or code in PERMANENT:
-                    reason = "" if code == 0 else last_line(self._log, self._program)
+                    reason = "" if code == 0 else last_line(self._log, self._program, self._began_at)
                     wish_stopped(self._loader, self._pipeline, self._program, by=self._program, reason=reason)
                     return
                 lasted = time.monotonic() - began
@@ -89,6 +91,7 @@ class Keeper:
         """Start the program, and return its exit code when it has ended."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as output:
+            self._began_at = output.tell()
             child = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
@@ -104,7 +107,7 @@ class Keeper:
             lease.keep()
         if start is not None:
             with suppress(pymysql.Error):
-                record_end(self._loader, start, child.returncode, last_line(self._log, self._program))
+                record_end(self._loader, start, child.returncode, last_line(self._log, self._program, self._began_at))
         return child.returncode
 
     def _environment(self) -> dict[str, str]:
@@ -138,11 +141,12 @@ class Keeper:
             lease.keep()
 
 
-def last_line(log: Path, program: Program) -> str:
-    """Return the last line that the program itself has written, not Spark."""
-    with suppress(OSError):
-        lines = [line for line in log.read_text(errors="replace")[-20_000:].splitlines() if line.strip()]
-        ours = [line for line in lines if line.startswith((f"{program}: ", "acknowledged "))]
+def last_line(log: Path, program: Program, since: int) -> str:
+    """Return the last line that the program itself has written behind a place of its log, not Spark's."""
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(since, log.stat().st_size - MOST_READ_BYTES))
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        ours = [line for line in lines if line.startswith((f"{program}: ", "acknowledged ", "error: "))]
         return (ours or lines or [""])[-1]
     return ""
 

@@ -38,3 +38,14 @@ def record_end(loader: Login, start: int, exit_code: int, last_line: str) -> Non
             "WHERE id = %s",
             (exit_code, last_line, start),
         )
+
+
+def newest_last_line(loader: Login, pipeline: str, program: Program) -> str:
+    """Return the last line of the newest start that has ended; an empty text if there is none."""
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT last_line FROM program_start WHERE pipeline = %s AND program = %s AND ended_at IS NOT NULL "
+            "ORDER BY id DESC LIMIT 1",
+            (pipeline, program),
+        )
+        return next((str(line or "") for (line,) in cursor.fetchall()), "")

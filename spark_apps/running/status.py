@@ -18,6 +18,7 @@ from foundation.errors import TransientError
 from spark_apps.monitoring.lag import Lag
 from spark_apps.pipeline.topics import incarnation_of
 from spark_apps.running.lease import KEEPER_OF_STREAM, is_held
+from spark_apps.running.starts import newest_last_line
 from spark_apps.running.wish import read_wish
 
 if TYPE_CHECKING:
@@ -117,16 +118,11 @@ def status_of(loader: Login, bootstrap: str, pipeline: Pipeline) -> Status:
         )
         ((starts, recent, newest),) = cursor.fetchall()
         cursor.execute(
-            "SELECT last_line FROM program_start WHERE pipeline = %s AND program = 'enrich_stream' "
-            "AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1",
-            (pipeline.name,),
-        )
-        last_line = next((line for (line,) in cursor.fetchall()), "") or ""
-        cursor.execute(
             "SELECT TIMESTAMPDIFF(SECOND, MAX(finished_at), UTC_TIMESTAMP()) FROM batch_counters WHERE pipeline = %s",
             (pipeline.name,),
         )
         ((last_batch,),) = cursor.fetchall()
+    last_line = newest_last_line(loader, pipeline.name, "enrich_stream")
     waiting, behind = _lag(loader, bootstrap, pipeline)
     since_start = float(newest) if newest is not None else HOUR
     kind = _kind(wish, works=works, kept=kept, recent=int(recent), since_start=since_start)
