@@ -29,7 +29,7 @@ status: $(INSTALLED)  ## print if each service and each pipeline is well, or why
 export SERVICE
 logs: $(INSTALLED)  ## follow the pipelines' logs; SERVICE=airflow for a service's (Ctrl-C ends it)
 	@$(RUN) logs
-sql: $(INSTALLED)  ## open open the warehouse's SQL client as an analyst
+sql: $(INSTALLED)  ## open the warehouse's SQL client as an analyst
 	@$(RUN) sql
 topic: $(INSTALLED)  ## print new events of the enriched topic (Ctrl-C ends it)
 	@$(RUN) topic

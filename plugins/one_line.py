@@ -14,6 +14,8 @@ import pymysql
 from airflow.sdk.definitions.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
 
 from foundation.errors import FreshetError, PermanentError
+from spark_apps.running.failures import is_permanent
+from spark_apps.running.failures import one_line as describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,5 +45,5 @@ def one_line() -> Iterator[None]:
         log.error("%s", error)  # noqa: TRY400  # the traceback is what nobody wants to read
         raise (PermanentExit if isinstance(error, PermanentError) else TransientExit)(1) from None
     except pymysql.MySQLError as error:
-        log.error("warehouse error: %s. See whether MariaDB is healthy: make status", error.args[-1])  # noqa: TRY400
-        raise TransientExit(1) from None
+        log.error("%s See whether MariaDB is healthy: make status", describe(error))  # noqa: TRY400
+        raise (PermanentExit if is_permanent(error) else TransientExit)(1) from None

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from foundation.connections import login
-from foundation.errors import FreshetError, TransientError
+from foundation.errors import AlreadyRunningError, FreshetError, TransientError
 from foundation.settings import settings
 from spark_apps.enriching.enricher import Enricher
 from spark_apps.enriching.worker_join import check_join
@@ -46,7 +46,7 @@ def main(make_enricher: MakeEnricher = Enricher) -> None:
     parser.add_argument("--pipeline", default="sales", help="the name of a file in pipelines/ (default: sales)")
     try:
         run(settings(), read_pipeline(parser.parse_args().pipeline), make_enricher)
-    except (FreshetError, pymysql.MySQLError) as failure:
+    except (FreshetError, *TRANSIENT) as failure:
         print(f"enrich_stream: {one_line(failure)}", file=sys.stderr, flush=True)
         sys.exit(PERMANENT if is_permanent(failure) else EX_TEMPFAIL)
     print("enrich_stream: stopped as asked", flush=True)
@@ -74,13 +74,15 @@ def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enri
                     query = Query(config, pipeline, stop, counters, make_enricher)
                     query.run(session, lease)
                     retry.query_ended_well()
+                except AlreadyRunningError:
+                    raise  # another application took the lease: never two at work
                 except TRANSIENT as failure:
                     if stop.is_asked:
                         break
                     pause = retry.pause_after(failure, progress=query is not None and query.batches_done > 0)
                     said = one_line(failure).rstrip(".")
                     print(f"enrich_stream: {said}. It retries in {pause:.0f} s.", flush=True)
-                    stop.rest(pause)
+                    stop.rest(pause, lease.keep)
         session.stop()
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from semistream import TimedCHybridJoin
+
 from spark_apps.enriching import shedding
 from spark_apps.enriching.landing import Landing, Spans, widen
 from spark_apps.enriching.report import TaskReport
@@ -55,6 +56,7 @@ class Enricher:
         job: identifies the batch's Spark job in the rows of segments that it replays; None to replay no segment.
         report: is called with a task's report when the task is done.
         borrow: lends the worker's join for the time of a task.
+        make_landing: makes what lands the rows of one transaction.
     """
 
     pipeline: Pipeline
@@ -65,6 +67,7 @@ class Enricher:
     job: str | None
     report: Callable[[TaskReport], None]
     borrow: BorrowJoin = borrowed_join
+    make_landing: Callable[..., Landing] = Landing
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Land the events, and yield the messages for the enriched topic."""
@@ -148,7 +151,7 @@ class Enricher:
         self, connection: Connection, incarnation: int, work: _Work, oldest: Callable[[], datetime]
     ) -> Iterator[Landing]:
         """Yield a Landing for events of one incarnation; it registers shed events in the same transaction."""
-        landing = Landing(connection, self.pipeline, incarnation, self.marker, work.counts)
+        landing = self.make_landing(connection, self.pipeline, incarnation, self.marker, work.counts)
 
         def register(file: str, events: pa.RecordBatch) -> None:
             landing.put_off(file, events, oldest())

@@ -30,7 +30,7 @@ _KEPT_AND_DROPPED = (
     ("enriched", "shed"), ("unmatched", "shed"), ("rejected", "shed"),
     ("enriched", "unmatched"), ("enriched", "rejected"), ("unmatched", "rejected"),
 )  # fmt: skip
-_LISTED = 500  # rows that one statement deletes; from 1,000 MariaDB materialises the IN list and scans our table
+LISTED = 500  # rows that one statement deletes; from 1,000 MariaDB materialises the IN list and scans our table
 _PROGRESS = """
     INSERT INTO progress (pipeline, source, kafka_partition, first_offset, next_offset) VALUES (%s, %s, %s, %s, %s)
     ON DUPLICATE KEY UPDATE first_offset = LEAST(first_offset, VALUES(first_offset)),
@@ -48,6 +48,8 @@ class Landing:
         marker: a master column that is NOT NULL: where it is null after the join, nothing matched.
         counts: the task's.
     """
+
+    listed = LISTED
 
     def __init__(
         self, connection: Connection, pipeline: Pipeline, incarnation: int, marker: str, counts: TaskCounts
@@ -164,8 +166,8 @@ class Landing:
             "WHERE g.source = %s AND g.kafka_partition = %s AND g.kafka_offset IN %s"
         )
         with self._connection.cursor() as cursor:
-            for start in range(0, len(offsets), _LISTED):
-                cursor.execute(statement, (self._incarnation, part, offsets[start : start + _LISTED]))
+            for start in range(0, len(offsets), self.listed):
+                cursor.execute(statement, (self._incarnation, part, offsets[start : start + self.listed]))
 
     def _load_events(self, kind: str, rows: pa.Table, columns: list[str]) -> None:
         for name in columns:

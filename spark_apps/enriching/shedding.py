@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
-from semistream.durability import fsync_directory
-
 from semistream import LoadShedder, ShedStore
+from semistream.durability import fsync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import semistream
-from foundation.errors import SnapshotError
 from semistream import PageFile, joins
+
+from foundation.errors import SnapshotError
 from spark_apps.enriching.task_join import joined_part
 from spark_apps.events.reader import EventReader
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-
     from semistream import Relation, SemiStreamJoin
+
     from spark_apps.pipeline.definition import Pipeline
 
 # Each join under its name in a pipeline's file. The default is the one that can shed when a batch's time is over.
@@ -60,10 +61,10 @@ class Joins:
         known = self._idle.pop(key, None)
         if known is None:
             gc.unfreeze()
-            self.forget()
+            self.drop()
         join = known or self._construct(pipeline, events, self._open_relation(snapshot))
         yield join
-        self.forget()  # so that the next task does not have two joins in memory
+        self.drop()  # so that the next task does not have two joins in memory
         self._idle[key] = join
         if known is None:
             # Spark's worker runs the garbage collector after each task. The kernels that were loaded with the join stay
@@ -71,7 +72,7 @@ class Joins:
             gc.collect()
             gc.freeze()
 
-    def forget(self) -> None:
+    def drop(self) -> None:
         """Drop the join; the next task constructs one."""
         self._idle.clear()
 

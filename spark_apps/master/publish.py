@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import compute
+from semistream import PageFile, write_page_file
 from semistream.durability import fsync_directory
 
 from foundation.connections import connect
 from foundation.errors import SnapshotError
-from semistream import PageFile, write_page_file
 from spark_apps.master.changes import prune_changes
 from spark_apps.master.ranking import PATIENCE, Patience, find_copy, one_at_a_time, swap_in
 from spark_apps.master.snapshots import Snapshot, current, published

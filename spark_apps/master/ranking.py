@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from foundation.connections import connect
-from foundation.errors import SnapshotError
+from foundation.errors import AlreadyRunningError, SnapshotError
 from spark_apps.master.changes import newest_position
 from spark_apps.master.tables import RANK, Names, definitions, ranked_columns, ranked_table
 from spark_apps.warehouse.statements import listed
@@ -88,13 +88,13 @@ def one_at_a_time(owner: Login, master: Master, patience: Patience = PATIENCE) -
     """Hold the lock for building and publishing; the server releases it when its holder is killed.
 
     Raises:
-        SnapshotError: another run holds the lock for longer than `run_seconds`.
+        AlreadyRunningError: another run holds the lock for longer than `run_seconds`.
     """
     with connect(owner) as connection, connection.cursor() as cursor:
         lock = (Names(master.table).by_rank, patience.run_seconds)
         cursor.execute("SELECT GET_LOCK(CONCAT(DATABASE(), '.', %s), %s)", lock)
         if cursor.fetchall() != ((1,),):
-            raise SnapshotError(
+            raise AlreadyRunningError(
                 f"another run still ranks or publishes `{master.table}` after {patience.run_seconds} s",
                 "Wait until it ends, then run the Dag refresh_master_order again.",
             )

@@ -1,6 +1,6 @@
 """Find and hold snapshots of master data: versions of a page file in the order of estimated access frequency.
 
-    v000007.pages   the rows with their index, each page with its checksum (semistream/relation/page_file_format.py)
+    v000007.pages   the rows with their index, each page with its checksum (semistream.relation.page_file_format)
     v000007.json    the manifest: written atomically when the pages are complete and checked
 
 Readers use the newest version with a manifest. A reader holds its version by a shared lock (flock) of the manifest. The

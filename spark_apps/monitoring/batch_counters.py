@@ -145,8 +145,10 @@ class BatchCounters:
         with connection.cursor() as cursor:
             cursor.executemany(statement, [[*row.values(), *now.values()] for row in rows])
             connection.commit()
-            for _ in rows:
-                self._rows.popleft()
+            with self._lock:
+                for row in rows:
+                    if self._rows and self._rows[0] is row:  # a full queue drops its oldest row by itself
+                        self._rows.popleft()
             cursor.execute(
                 "DELETE FROM batch_counters WHERE pipeline = %s AND finished_at < UTC_TIMESTAMP() - INTERVAL %s DAY "
                 "LIMIT %s",

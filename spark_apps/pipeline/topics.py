@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -61,11 +60,10 @@ class TopicIncarnation:
 def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
     """Create the pipeline's topics that are missing and return their names."""
     layout = {"num_partitions": pipeline.source.partitions}
-    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
-        wanted = {topic for topic in (pipeline.source.topic, pipeline.enriched.topic) if topic}
-        missing = wanted - set(admin.list_topics())
-        if missing:
-            admin.create_topics(dict.fromkeys(missing, layout), wait_for_metadata=True)
+    wanted = {topic for topic in (pipeline.source.topic, pipeline.enriched.topic) if topic}
+    missing = wanted - set(_answer(bootstrap, lambda admin: admin.list_topics()))
+    if missing:
+        _answer(bootstrap, lambda admin: admin.create_topics(dict.fromkeys(missing, layout), wait_for_metadata=True))
     return sorted(missing)
 
 

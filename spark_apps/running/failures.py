@@ -17,6 +17,7 @@ _ADVICE = {
     1044: "Correct FRESHET_DATABASE.",
     1045: "Correct FRESHET_LOADER_PASSWORD.",
     1049: "Correct FRESHET_DATABASE, or run `make up`, which creates the schema.",
+    1054: "Run the Dag prepare_warehouse, which brings tables to this version.",
     1146: "Run the Dag prepare_warehouse, which creates missing tables.",
     2003: "Start MariaDB, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
 }
@@ -27,12 +28,16 @@ _PERMANENT = (
 )  # fmt: skip
 # Names of permanent errors, these and others, in text that comes through the JVM.
 _FOREIGN_PERMANENT = {
-    "ChecksumException", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
+    "AnalysisException", "ChecksumException", "DataError", "IntegrityError", "NotSupportedError", "ProgrammingError",
     "ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError",
     "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "NotImplementedError", "OverflowError",
     "RecursionError", "TypeError", "TypingError", "UnboundLocalError", "UnicodeDecodeError", "UnicodeEncodeError",
     "ValueError", "ZeroDivisionError",
 }  # fmt: skip
+_FOREIGN_ADVICE = {
+    "JAVA_GATEWAY_EXITED": "Spark's JVM did not start: Java 17 or newer must be on the PATH. See: java -version",
+    "Failed to find data source: kafka": "Submit the program with the connector's jars, as the Dag does.",
+}
 _RAISED = re.compile(r"^(?:Caused by: )?(?:\w+\.)*(\w+(?:Error|Exception)|Arrow\w+)(?:: (.+))?$", re.MULTILINE)
 # How Python prints an error of pymysql: the server's error number and text.
 _SERVER_SAYS = re.compile(r"""\((\d+), (['"])(.*)\2\)""")
@@ -45,9 +50,9 @@ _WORKER_GONE = re.compile(
 def is_permanent(failure: Exception) -> bool:
     """Return True if a retry cannot help: the work is invalid, no service is down."""
     raised = _raised(failure)
-    if not raised:
-        return isinstance(failure, _PERMANENT)
-    name = raised[-1][0]
+    if not raised and isinstance(failure, _PERMANENT):
+        return True
+    name = raised[-1][0] if raised else type(failure).__name__
     ours = getattr(errors, name, None)
     return issubclass(ours, PermanentError) if ours else name in _FOREIGN_PERMANENT
 
@@ -67,7 +72,8 @@ def one_line(failure: Exception) -> str:
     if raised and (said := _SERVER_SAYS.fullmatch(raised[-1])):
         return _of_warehouse(int(said[1]), said[3])
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    return next((line for line in (*raised[-1:], *lines)), type(failure).__name__)
+    line = next((line for line in (*raised[-1:], *lines)), type(failure).__name__)
+    return next((f"{line.rstrip('.')}. {advice}" for words, advice in _FOREIGN_ADVICE.items() if words in line), line)
 
 
 def _of_warehouse(number: int, text: str) -> str:

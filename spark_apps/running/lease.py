@@ -53,7 +53,11 @@ class Lease:
             self._context.__exit__(kind, error, traceback)
 
     def keep(self) -> None:
-        """Acquire the lease again if its connection is lost. If the server does not answer, the next call retries."""
+        """Acquire the lease again if its connection is lost. If the server does not answer, the next call retries.
+
+        Raises:
+            AlreadyRunningError: another one acquired the lease meanwhile.
+        """
         try:
             self._connection.ping(reconnect=False)
         except pymysql.Error:
@@ -74,6 +78,7 @@ class Lease:
         elif holder == self._holder < ours:  # ids begin again when the server restarts
             self._connection.close()  # the server still has our previous connection: the next call tries again
         else:
+            self._connection.close()  # a ping of it would answer as if the lease were ours
             raise AlreadyRunningError(
                 f"pipeline {self._pipeline!r}: another application works on it",
                 "Stop that one first (Dag stop_enrich_stream).",

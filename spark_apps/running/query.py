@@ -25,6 +25,7 @@ from spark_apps.running.checkpoint import check_logs, has_open_batch
 from spark_apps.running.retention import check_nothing_lost
 from spark_apps.running.session import kafka_options, log_from
 from spark_apps.running.stop import LOOK_SECONDS, StopAskedError
+from spark_apps.warehouse.version import check_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +88,7 @@ class Query:
         self._counters = counters
         self._make_enricher = make_enricher
         self._loader = login("loader", config)
+        check_version(self._loader)
         self._marker = check_tables(self._loader, pipeline)
         self._incarnation = incarnation_of(config.kafka_bootstrap, pipeline.source.topic, self._loader)
         self._schema = EventReader(pipeline.source.fields, pipeline.master.key).schema

@@ -64,11 +64,12 @@ class Stop:
             self._asked.set()
         return self.is_asked
 
-    def rest(self, seconds: float) -> None:
+    def rest(self, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Wait, unless asked to stop meanwhile."""
         until = time.monotonic() + seconds
         while not self.look() and (left := until - time.monotonic()) > 0:
             self._asked.wait(min(LOOK_SECONDS, left))
+            meanwhile()
 
     @contextmanager
     def limited(self, break_off: Callable[[], None], seconds: float = LONGEST_STOP_SECONDS) -> Iterator[None]:

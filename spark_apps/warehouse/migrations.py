@@ -8,6 +8,7 @@ from yoyo import get_backend, read_migrations
 from yoyo.connections import DatabaseURI
 
 from foundation.connections import connect
+from foundation.errors import AlreadyRunningError
 from foundation.settings import ROOT
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ def migrate(owner: Login) -> list[str]:
     # The server's own lock instead of yoyo's row: the server releases it when its holder is killed.
     with connect(owner) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK('freshet.migrations', %s)", (LOCK_SECONDS,))
+        if cursor.fetchall() != ((1,),):
+            raise AlreadyRunningError(
+                f"another run still migrates the warehouse after {LOCK_SECONDS} s",
+                "Wait until it ends, then run the Dag prepare_warehouse again.",
+            )
         backend = get_backend(address.uri)
         missing = backend.to_apply(read_migrations(str(ROOT / "sql")))
         backend.apply_migrations(missing)

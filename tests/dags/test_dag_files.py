@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from foundation.settings import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILES = sorted((ROOT / "dags").glob("*.py"))
 HEAVY = ("pyspark", "great_expectations", "numba", "pyarrow", "pandas", "kafka")
@@ -37,6 +41,18 @@ def test_a_dag_file_has_a_docstring_and_no_logic(file: object) -> None:
     assert ast.get_docstring(tree)
     assert "doc_md=__doc__" in file.read_text()  # type: ignore[attr-defined]
     assert not [node for node in ast.walk(tree) if isinstance(node, LOGIC)]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_dag_file_imports_airflow_and_plugins_only(file: Path) -> None:
+    """The arrow plugins <- dags: what a Dag needs from other rooms goes through an operator."""
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
+    }
+    assert imported <= {"airflow", "plugins"} | sys.stdlib_module_names
 
 
 def test_importing_all_dag_files_loads_nothing_heavy() -> None:

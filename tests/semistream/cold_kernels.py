@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from semistream import Between, Compare, ConditionMeshJoin, LoadShedder, ShedStore, UpfrontShedder
 from semistream.joins import CHybridJoin, SemiStreamJoin, TimedCHybridJoin
 from semistream.relation import MemoryRelation, PageFile, Relation, write_page_file
 from semistream.warm_up import warm_up
 
-from semistream import Between, Compare, ConditionMeshJoin, LoadShedder, ShedStore, UpfrontShedder
 from tests.semistream import cases
 
 Make = Callable[[int], SemiStreamJoin]

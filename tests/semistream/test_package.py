@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 import semistream
 
 ROOT = Path(__file__).parents[2]

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from semistream import PageFile, Shares
 
 from foundation.connections import connect, login
-from semistream import PageFile, Shares
 from spark_apps.enriching import shedding
 from spark_apps.enriching.enricher import Enricher
+from spark_apps.enriching.landing import Landing
 from spark_apps.enriching.worker_join import Joins, construct_join
 from spark_apps.events.reader import EventReader
 from tests.spark_apps.application import sale
@@ -64,6 +65,7 @@ class Stream:
     root: Path
     incarnation: TopicIncarnation
     store: SlowStore = field(default_factory=SlowStore)
+    make_landing: type[Landing] = Landing
     sent: dict[int, list[bytes]] = field(default_factory=lambda: {0: [], 1: []})
     messages: Counter[Position] = field(default_factory=Counter)
 
@@ -72,7 +74,7 @@ class Stream:
 
     def another_worker(self) -> None:
         """Let the next task run in a worker that has nothing in memory."""
-        self.joins.forget()
+        self.joins.drop()
 
     def have_time(self) -> None:
         """Make the store fast, and give a batch more time than two tasks need that wait for each other."""
@@ -92,7 +94,7 @@ class Stream:
         """Begin a task on events; it goes on as its messages are asked for."""
         reported: list[TaskReport] = []
         where = (self.pipeline, self.incarnation, self.snapshot, "product_key", self.root)
-        enricher = Enricher(*where, job, reported.append, self.joins)
+        enricher = Enricher(*where, job, reported.append, self.joins, self.make_landing)
         now = datetime.now(UTC)
         batch = pa.RecordBatch.from_pydict(
             {

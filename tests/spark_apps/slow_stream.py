@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semistream import PageFile
+
 from spark_apps import enrich_stream
 from spark_apps.enriching.enricher import Enricher
 from spark_apps.enriching.worker_join import Joins
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
+    from semistream import SemiStreamJoin
     from semistream.relation import Page
 
-    from semistream import SemiStreamJoin
     from spark_apps.pipeline.definition import Pipeline
 
 SLOW_WHILE = "FRESHET_TEST_SLOW_WHILE"

@@ -6,7 +6,6 @@ from typing import Literal, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
-
 from semistream.keys import as_int64, is_integral
 
 __all__ = ["Between", "Compare", "Condition", "ordered"]

@@ -6,7 +6,6 @@ passes, so that old hits fade.
 """
 
 import numpy as np
-
 from semistream.kernels import kernel
 
 __all__ = ["FrequencyRecorder"]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.frequency_recorder import FrequencyRecorder
 from semistream.hashing import AHEAD, home, mix, tag
 from semistream.kernels import kernel

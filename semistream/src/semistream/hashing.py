@@ -14,7 +14,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
-
 from semistream.kernels import Integer, kernel
 
 __all__ = [

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
-
 from semistream.arrow import is_variable_width, variable_width
 from semistream.hashing import mix
 from semistream.kernels import kernel

@@ -7,7 +7,6 @@ replayed: they go through the join again.
 from typing import NamedTuple
 
 import pyarrow as pa
-
 from semistream.shed_store import ShedStore, rows_in
 from semistream.stream_buffer import StreamBuffer
 from semistream.waiting_tuples import WaitingTuples

@@ -7,7 +7,6 @@ The papers give most of the memory to H_S and Q, a small share to the stream buf
 from dataclasses import dataclass
 
 import pyarrow as pa
-
 from semistream import arrow
 from semistream.disk_buffer import DiskBuffer
 from semistream.front_stage import FrontStage

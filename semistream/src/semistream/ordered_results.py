@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.kernels import kernel
 from semistream.relation.base import Page
 from semistream.row_store import RowStore

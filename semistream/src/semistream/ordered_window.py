@@ -1,7 +1,6 @@
 """Stream tuples in the order of a value, for conditions that are intervals (MESHJOIN 2007, section 3.3)."""
 
 import numpy as np
-
 from semistream.kernels import Integer, kernel
 from semistream.stream_table import Cursor, Found
 

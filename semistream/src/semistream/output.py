@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.relation.base import Page
 
 __all__ = ["Output", "PageRows", "PairOutput", "RowOutput", "Rows"]

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-
 from semistream import arrow
 from semistream.kernels import inlined, kernel
 

@@ -13,7 +13,6 @@ import zlib
 from pathlib import Path
 
 import pyarrow as pa
-
 from semistream.durability import fsync_directory
 
 __all__ = ["ShedStore", "rows_in"]

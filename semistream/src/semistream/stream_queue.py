@@ -5,7 +5,6 @@ CHYBRIDJOIN 2017, section 5.3.1. It follows insertions and deletions at constant
 """
 
 import numpy as np
-
 from semistream.hashing import prefetch
 from semistream.kernels import Integer, kernel
 

@@ -11,7 +11,6 @@ keys stay set until the removed tuples are more than half as many as the slots; 
 """
 
 import numpy as np
-
 from semistream.hashing import (
     AHEAD,
     EMPTY,

@@ -5,7 +5,6 @@ CHYBRIDJOIN 2017, section 3.1; Optimised X-HYBRIDJOIN 2012, section 4.1.
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.hashing import EMPTY, SLOT, erase, find, mix, prefetch_homes, prefetch_match, tag
 from semistream.kernels import Integer, kernel
 from semistream.row_store import RowStore

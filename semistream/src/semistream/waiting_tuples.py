@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.row_store import RowStore
 from semistream.stream_queue import StreamQueue
 from semistream.stream_table import StreamTable

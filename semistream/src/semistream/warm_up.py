@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
-
 from semistream.condition import Compare
 from semistream.joins import (
     CachedIndexNestedLoopJoin,

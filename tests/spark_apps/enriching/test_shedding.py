@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from semistream import write_page_file
 
 from foundation.connections import connect, login
 from foundation.settings import settings
-from semistream import write_page_file
 from services.waiting import wait_until
-from spark_apps.enriching import landing, shedding
+from spark_apps.enriching import shedding
 from spark_apps.enriching.landing import Landing
 from spark_apps.events.reader import EventReader
 from spark_apps.pipeline.definition import read_pipeline
@@ -173,7 +173,7 @@ def test_a_task_takes_events_back_from_between_those_of_another(stream: Stream) 
     assert stream.positions("shed") == set()
 
 
-def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream) -> None:
     """A batch that was done again has shed its events into two files: no task ends in a deadlock."""
     offsets = stream.arrive(0, 1000)
     for _ in range(2):
@@ -182,18 +182,18 @@ def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream, mon
     assert stream.waiting().segments == 2
     assert stream.waiting().events > len(stream.positions("shed"))
     stream.have_time()
-    land = Landing.land
     with ThreadPoolExecutor(2) as aside, lock_waits() as waiting:
         first = threading.current_thread()
         other: list[Future[TaskReport]] = []
 
-        def land_beside_the_other(landing: Landing, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-            if threading.current_thread() is first and not other:  # this task has taken its segment, the other may now
-                other.append(aside.submit(stream.run, 0, (), "job"))
-                wait_until(lambda: None if waiting() == 1 else "not yet", what="the other to wait", seconds=SECONDS)
-            return land(landing, rows)
+        class BesideTheOther(Landing):
+            def land(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+                if threading.current_thread() is first and not other:  # this task has claimed its segment
+                    other.append(aside.submit(stream.run, 0, (), "job"))
+                    wait_until(lambda: None if waiting() == 1 else "not yet", what="the other to wait", seconds=SECONDS)
+                return super().land(rows)
 
-        monkeypatch.setattr(Landing, "land", land_beside_the_other)
+        stream.make_landing = BesideTheOther
         report = stream.run(job="job")
         stream.remove([*report.replayed_segments, *other[0].result(SECONDS).replayed_segments])
     assert stream.waiting().segments == 0
@@ -201,9 +201,7 @@ def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream, mon
     assert stream.positions("shed") == set()
 
 
-def test_files_with_the_same_events_in_other_orders_are_taken_back_in_one(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_with_the_same_events_in_other_orders_are_taken_back_in_one(stream: Stream) -> None:
     """Two tasks that give up the same positions, each a statement, begin at the same end: neither waits in vain."""
     offsets = stream.arrive(0, 1000)
     for order in (offsets, offsets[::-1]):
@@ -211,14 +209,16 @@ def test_files_with_the_same_events_in_other_orders_are_taken_back_in_one(
         stream.run(0, order)
     assert stream.waiting().segments == 2
     stream.have_time()
-    monkeypatch.setattr(landing, "_LISTED", 1)
-    both, end_wait = threading.Barrier(2, timeout=SECONDS), Landing.end_wait
+    both = threading.Barrier(2, timeout=SECONDS)
 
-    def end_wait_at_once(each: Landing, events: pa.RecordBatch) -> None:
-        both.wait()
-        end_wait(each, events)
+    class AtOnce(Landing):
+        listed = 1
 
-    monkeypatch.setattr(Landing, "end_wait", end_wait_at_once)
+        def end_wait(self, events: pa.RecordBatch) -> None:
+            both.wait()
+            super().end_wait(events)
+
+    stream.make_landing = AtOnce
     with ThreadPoolExecutor(2) as aside:
         tasks = [aside.submit(stream.run, 0, (), "job") for _ in range(2)]
     assert sum(len(task.result().replayed_segments) for task in tasks) == 2
@@ -227,7 +227,7 @@ def test_files_with_the_same_events_in_other_orders_are_taken_back_in_one(
 
 
 def test_an_event_that_is_taken_back_while_its_batch_is_done_again_ends_in_one_table(
-    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stream: Stream, tmp_path: Path
 ) -> None:
     """Whoever takes it back finds no master row, the batch has newer master data: neither has seen the other's row."""
     offsets = stream.arrive(0, 1000)
@@ -237,18 +237,18 @@ def test_an_event_that_is_taken_back_while_its_batch_is_done_again_ends_in_one_t
     assert known
     stream.have_time()
     older = replace(stream, snapshot=write_products(tmp_path / "v000000.pages", range(1001, 1002)))
-    settle = Landing.settle
     with ThreadPoolExecutor(1) as aside, lock_waits() as waiting:
         first = threading.current_thread()
         batch: list[Future[TaskReport]] = []
 
-        def settle_while_the_batch_waits(each: Landing, spans: Spans) -> None:
-            settle(each, spans)
-            if spans and threading.current_thread() is first:  # nothing is committed
-                batch.append(aside.submit(stream.run, 0, known))
-                wait_until(lambda: None if waiting() == 1 else "not yet", what="the batch to wait", seconds=SECONDS)
+        class WhileTheBatchWaits(Landing):
+            def settle(self, spans: Spans) -> None:
+                super().settle(spans)
+                if spans and threading.current_thread() is first:  # nothing is committed
+                    batch.append(aside.submit(stream.run, 0, known))
+                    wait_until(lambda: None if waiting() == 1 else "not yet", what="the batch to wait", seconds=SECONDS)
 
-        monkeypatch.setattr(Landing, "settle", settle_while_the_batch_waits)
+        stream.make_landing = older.make_landing = WhileTheBatchWaits
         assert older.run(job="job").counts.unmatched == len(shed)
         assert batch[0].result(SECONDS).counts.enriched == len(known)
     stream.assert_accounted()

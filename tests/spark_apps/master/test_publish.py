@@ -13,7 +13,7 @@ import pymysql
 import pytest
 
 from foundation.connections import connect
-from foundation.errors import SnapshotError
+from foundation.errors import AlreadyRunningError, SnapshotError
 from spark_apps.master import publish as publishing
 from spark_apps.master.changes import read_changes
 from spark_apps.master.publish import LEAST_PAGE_ROWS, PAGE_BYTES, announce, fitting_rows, publish, write_pages
@@ -50,9 +50,9 @@ def test_runs_take_turns_to_build_and_to_publish(products: Warehouse, folder: Pa
     ranking = build_ranking(products.login, products.master)
     none = Patience(run_seconds=0)
     with one_at_a_time(products.login, products.master):
-        with pytest.raises(SnapshotError, match="another run still ranks or publishes `product` after 0 s"):
+        with pytest.raises(AlreadyRunningError, match="another run still ranks or publishes `product` after 0 s"):
             build_ranking(products.login, products.master, none)
-        with pytest.raises(SnapshotError, match="another run still ranks or publishes `product` after 0 s"):
+        with pytest.raises(AlreadyRunningError, match="another run still ranks or publishes `product` after 0 s"):
             publish(products.login, products.master, ranking, folder, patience=none)
     assert publish(products.login, products.master, ranking, folder).version == 1
 

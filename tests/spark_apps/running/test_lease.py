@@ -103,6 +103,21 @@ def test_the_lease_is_taken_again_after_the_connection_was_lost(loader: Login, m
         assert is_held(loader, "lost")
 
 
+def test_a_lease_that_another_one_has_taken_is_lost_for_good(loader: Login, migrated: Settings) -> None:
+    """However often it is asked for: the connection that was refused is not taken for the lease."""
+    with Lease(loader, "taken") as lost:
+        with connect(login("root", migrated)) as root, root.cursor() as cursor:
+            cursor.execute("SELECT IS_USED_LOCK('freshet.pipeline.taken')")
+            ((thread,),) = cursor.fetchall()
+            cursor.execute("KILL %s", (thread,))
+        with Lease(loader, "taken"):
+            for _ in range(3):
+                with pytest.raises(AlreadyRunningError):
+                    lost.keep()
+        lost.keep()
+        assert is_held(loader, "taken")
+
+
 def kept(lease: Lease, loader: Login, pipeline: str) -> str | None:
     """Let the lease be kept, and return None when the server says that it is."""
     lease.keep()

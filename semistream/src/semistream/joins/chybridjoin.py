@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 import numpy as np
-
 from semistream.joins.hybridjoin import HybridJoin
 from semistream.load_shedder import LOOKUP_POSITION, LoadShedder
 from semistream.memory_split import Needs

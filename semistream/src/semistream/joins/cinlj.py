@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 import numpy as np
-
 from semistream.hashing import home, mix, tag
 from semistream.joins.inlj import IndexNestedLoopJoin
 from semistream.kernels import kernel

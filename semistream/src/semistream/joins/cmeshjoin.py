@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 import numpy as np
-
 from semistream.joins.meshjoin import MeshJoin
 from semistream.memory_split import Needs
 from semistream.relation.base import Page

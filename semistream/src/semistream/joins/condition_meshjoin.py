@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.condition import Condition, ordered
 from semistream.joins.meshjoin import MeshJoin
 from semistream.ordered_window import OrderedWindow

@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 import numpy as np
-
 from semistream.joins.semi_stream_join import SemiStreamJoin
 from semistream.page_choice import OldestFirst, PageChoice
 from semistream.relation.base import Page

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.joins.semi_stream_join import SemiStreamJoin
 from semistream.memory_split import Needs
 from semistream.relation.base import Page

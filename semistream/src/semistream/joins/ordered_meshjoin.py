@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.joins.meshjoin import MeshJoin
 from semistream.memory_split import Needs, heap_blocks
 from semistream.ordered_results import OrderedResults

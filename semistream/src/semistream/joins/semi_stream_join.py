@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.disk_buffer import DiskBuffer
 from semistream.front_stage import FrontStage
 from semistream.keys import KeyCodec

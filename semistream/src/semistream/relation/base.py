@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.keys import Fingerprint, KeyCodec, fingerprint
 from semistream.relation.key_index import MOST_ROWS, KeyIndex
 

@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Sequence
 
 import numpy as np
-
 from semistream.hashing import home, mix, tag
 from semistream.kernels import kernel
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
 from semistream import arrow
 from semistream.relation.base import Page, Relation, check_keys
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
-
 from semistream.keys import Fingerprint, fingerprint
 from semistream.relation.base import IndexedRelation, Page, check_keys, is_unique
 from semistream.relation.key_index import KeyIndex

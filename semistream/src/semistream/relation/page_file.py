@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.keys import as_int64
 from semistream.relation import page_file_format as fmt
 from semistream.relation.base import IndexedRelation, Page

@@ -10,7 +10,6 @@ from typing import IO
 
 import numpy as np
 import pyarrow as pa
-
 from semistream.durability import fsync_directory
 from semistream.keys import KeyCodec
 from semistream.relation import page_file_format as fmt

@@ -1,0 +1,31 @@
+"""Is the warehouse of this version? A program of ours must not run half blind on older tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foundation.connections import ANSWER_SECONDS, connect
+from foundation.errors import TableError
+
+if TYPE_CHECKING:
+    from foundation.connections import Login
+
+# A column that the newest migration of each shared table made.
+NEWEST = {"batch_counters": "lag_events", "shed_segment": "replayed_by", "wish": "reason", "program_start": "last_line"}
+
+
+def check_version(loader: Login) -> None:
+    """Raise TableError if a migration is missing."""
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, column_name FROM information_schema.columns "
+            "WHERE table_schema = DATABASE() AND table_name IN %s",
+            (tuple(NEWEST),),
+        )
+        present = set(cursor.fetchall())
+    missing = [f"{table}.{column}" for table, column in NEWEST.items() if (table, column) not in present]
+    if missing:
+        raise TableError(
+            f"the warehouse's tables are of an older version: {', '.join(missing)} does not exist",
+            "Run the Dag prepare_warehouse.",
+        )
