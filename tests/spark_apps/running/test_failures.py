@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pymysql
 import pytest
-from pyspark.errors import AnalysisException
 
 from foundation.errors import LoadError, TopicError
 from spark_apps.running.failures import is_permanent, one_line
@@ -18,6 +17,10 @@ Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent c
 spark_apps.pipeline.topics.TopicError: topic 'sales' was deleted and recreated.
 \tat org.apache.spark.scheduler.Task.run
 """
+NO_JAVA = (
+    "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number. "
+    "Spark's JVM did not start: Java 17 or newer must be on the PATH. See: java -version"
+)
 WORKER_GONE = "a Python worker died in the middle of its work: it was killed, or the machine had no memory left."
 
 
@@ -57,8 +60,7 @@ WORKER_GONE = "a Python worker died in the middle of its work: it was killed, or
         (LoadError("table 'a': out of range", "Correct it."), "table 'a': out of range. Correct it."),
         (
             RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."),
-            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number. "
-            "Spark's JVM did not start: Java 17 or newer must be on the PATH. See: java -version",
+            NO_JAVA,
         ),
         (RuntimeError("\n one line \n another"), "one line"),
         (RuntimeError(), "RuntimeError"),
@@ -76,7 +78,7 @@ def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, li
         (TopicError("topic 'sales' is missing: KeyError: 'sales'", "Make it."), False),
         (pymysql.ProgrammingError(1064, "You have an error in your SQL syntax"), True),
         (KeyError("a"), True),
-        (AnalysisException("Failed to find data source: kafka"), True),
+        (type("AnalysisException", (Exception,), {})("Failed to find data source: kafka"), True),
         (RuntimeError(f"{SPARK}Caused by: x\nspark_apps.bulk_load.LoadError: table 'a' says: out of range"), True),
         (RuntimeError(f"{SPARK}TypeError: 'NoneType' object is not callable\n\tat org.apache.spark"), True),
         (RuntimeError(f"{SPARK}AssertionError\n\tat org.apache.spark"), True),
