@@ -61,6 +61,7 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
         "API_AUTH__JWT_ISSUER": "freshet",
         "LOGGING__BASE_LOG_FOLDER": home / "logs",
         "DAG_PROCESSOR__REFRESH_INTERVAL": 30,
+        "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": 60,  # seconds until a killed task is tried again
         "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.5,  # seconds; it delays the start of the next Airflow task
         "USAGE_DATA_COLLECTION__ENABLED": False,
     }

@@ -73,7 +73,7 @@ class Stop:
 
     @contextmanager
     def limited(self, break_off: Callable[[], None], seconds: float = LONGEST_STOP_SECONDS) -> Iterator[None]:
-        """Break off what the block does when it goes on long after a request, for example on a warehouse that hangs."""
+        """Break off what the block does when it still runs long after a request, for example on a warehouse that hangs."""
         ended = threading.Event()
 
         def watch() -> None:
@@ -81,7 +81,7 @@ class Stop:
             if not ended.wait(seconds):
                 print(
                     f"enrich_stream: it has not ended {seconds:.0f} s after the request to stop. Its batch is broken "
-                    "off; the next start does that batch again.",
+                    "off; the next start runs that batch again.",
                     flush=True,
                 )
                 break_off()

@@ -69,6 +69,7 @@ def stream(prepared: Settings, airflow: AirflowApi) -> Iterator[str]:
     """A run of the Dag enrich_stream that watches the application; stopped afterwards."""
     run_id = airflow.trigger("enrich_stream")
     wait(lambda: None if is_held(login("loader", prepared), "sales") else "not yet", "the application to start")
+    wait(lambda: None if airflow.run("enrich_stream", run_id).tasks["enrich"] == "deferred" else "no", "the watch")
     yield run_id
     assert run_to_its_end(airflow, "stop_enrich_stream").state == "success"
 
