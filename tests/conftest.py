@@ -1,4 +1,4 @@
-"""The real services, once for the whole run: own ports, own data, gone afterwards."""
+"""One stack of real services for the whole test run, with its own ports and data; it is removed afterwards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ hypothesis.settings.register_profile(
     "repeatable", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("repeatable")
-# Forty lines for each client that a test makes would bury what failed; what goes wrong in one is raised.
+# Each Kafka client logs forty lines, which would hide the failure; its errors are raised anyway.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 PRODUCTS = 2000
 STATES = ROOT / ".freshet"
@@ -81,7 +81,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the two longest lanes. What needs no service fills the workers at the end."""
+    """Run the two longest lanes first; tests that need no service fill the workers at the end."""
     items.sort(key=_turn)
 
 
@@ -93,7 +93,7 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.fixture(scope="session")
 def running() -> Iterator[Settings]:
-    """Kafka and MariaDB of this test run alone; the test run fails if anything of them outlives it."""
+    """Start Kafka and MariaDB for this test run; the run fails if one of their processes or files outlives it."""
     STATES.mkdir(exist_ok=True)
     run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     state = Path(tempfile.mkdtemp(prefix=f"test-{run}-", dir=STATES))
@@ -117,7 +117,7 @@ def running() -> Iterator[Settings]:
 
 @pytest.fixture(scope="session")
 def airflow(running: Settings) -> Iterator[AirflowApi]:
-    """Airflow's REST API of the test run's stack, which has Airflow from then on."""
+    """Add Airflow to the test run's stack, and return a client of its REST API."""
     stack.up(print)
     with AirflowApi(running) as api:
         yield api
@@ -125,7 +125,7 @@ def airflow(running: Settings) -> Iterator[AirflowApi]:
 
 @pytest.fixture(scope="session")
 def migrated(running: Settings) -> Settings:
-    """The stack, with the warehouse's tables in it."""
+    """Return the settings of the stack after the warehouse's tables are created."""
     migrate(login("owner", running))
     create_tables(login("owner", running), read_pipeline("sales"))
     return running
@@ -133,13 +133,13 @@ def migrated(running: Settings) -> Settings:
 
 @pytest.fixture(scope="session")
 def catalogue(migrated: Settings) -> Settings:
-    """The stack, with the products that all tests of streams share: more than `application.sale` sells."""
+    """Fill the table of products that all stream tests share: more products than `application.sale` sells."""
     load_catalogue(login("owner", migrated), PRODUCTS)
     return migrated
 
 
 @pytest.fixture(scope="session")
 def topics(running: Settings) -> Settings:
-    """The stack, with the demo pipeline's topics in its broker."""
+    """Return the settings of the stack after the demo pipeline's topics are created."""
     create_topics(running.kafka_bootstrap, read_pipeline("sales"))
     return running

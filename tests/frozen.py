@@ -1,4 +1,4 @@
-"""A service that hangs: its process is there, but does not answer."""
+"""A service that hangs: its process exists, but does not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Oracles: slow, and obviously correct."""
+"""Slow reference implementations that are simple enough to trust."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ def nested_loop_join(
 
 
 def equal_keys(on: Sequence[str], key: Sequence[str]) -> Callable[[dict[str, Any], dict[str, Any]], bool]:
-    """Say what an equi-join matches; null equals nothing."""
+    """Return the condition of an equi-join; null equals nothing."""
     return lambda s, r: all(s[a] is not None and s[a] == r[b] for a, b in zip(on, key, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Read whole topics."""
+"""Functions that read a whole topic."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_topic(bootstrap: str, topic: str) -> dict[Position, bytes]:
 
 
 def read_enriched(bootstrap: str, topic: str, source: int) -> tuple[dict[Position, bytes], int]:
-    """Read an enriched topic as a consumer that drops repeats: values by their event's position, and all repeats."""
+    """Read an enriched topic and drop duplicates; return values by their event's position, and the duplicates."""
     seen: dict[Position, bytes] = {}
     repeats = 0
     for record in read_messages(bootstrap, topic):

@@ -20,7 +20,7 @@ LOGIC = (ast.For, ast.While, ast.If, ast.Try, ast.ClassDef, ast.Lambda, ast.List
 
 
 def test_every_dag_of_the_system_is_there() -> None:
-    """Each has one file."""
+    """Each Dag of the system is defined in a file of its own."""
     assert {file.stem for file in FILES} == {
         "check_quality",
         "demo",
@@ -36,7 +36,7 @@ def test_every_dag_of_the_system_is_there() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_dag_file_has_a_docstring_and_no_logic(file: object) -> None:
-    """It lists tasks, their parameters and their order; Airflow shows the docstring."""
+    """A Dag file lists only tasks, parameters and their order, and has the docstring that Airflow shows."""
     tree = ast.parse(file.read_text())  # type: ignore[attr-defined]
     assert ast.get_docstring(tree)
     assert "doc_md=__doc__" in file.read_text()  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ def test_a_dag_file_imports_airflow_and_plugins_only(file: Path) -> None:
 
 
 def test_importing_all_dag_files_loads_nothing_heavy() -> None:
-    """Airflow imports them repeatedly."""
+    """Importing the Dag files loads no slow package, because Airflow imports these files repeatedly."""
     names = ", ".join(f"dags.{file.stem}" for file in FILES)
     program = f"import sys, {names}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

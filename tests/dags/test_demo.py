@@ -1,4 +1,4 @@
-"""The demo through Airflow's API on real services, and the rows that it leaves in the warehouse."""
+"""Tests of the Dags of the demo, run through Airflow's API on real services, and of the rows they write."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def finished(airflow: AirflowApi, dag: str, run_id: str) -> Run:
 
 
 def rows(running: Settings, query: str) -> list[tuple[object, ...]]:
-    """Ask the warehouse as an analyst."""
+    """Query the warehouse with the account of an analyst."""
     with connect(login("reader", running)) as connection, connection.cursor() as cursor:
         cursor.execute(query)
         return list(cursor.fetchall())
@@ -39,7 +39,7 @@ def rows(running: Settings, query: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture(scope="module")
 def shown(running: Settings, airflow: AirflowApi) -> Settings:
-    """The demo has run, its generator has ended, and all of its events are in the warehouse."""
+    """Run the demo until its generator has ended and the warehouse has all of its events."""
     wait_until(lambda: missing_dag(airflow), what="the Dags", seconds=RUN_SECONDS)
     assert airflow.import_errors() == []
     lines: list[str] = []
@@ -58,7 +58,7 @@ def shown(running: Settings, airflow: AirflowApi) -> Settings:
 
 
 def test_every_event_is_enriched_as_a_plain_lookup_says(shown: Settings) -> None:
-    """Each event of the topic has one row, with its product's values, at its own position."""
+    """Each event of the topic has one row, at the event's position, with the values of its product."""
     products = {
         product_id: (product_key, name, price)
         for product_id, product_key, name, price in rows(
@@ -81,7 +81,7 @@ def test_every_event_is_enriched_as_a_plain_lookup_says(shown: Settings) -> None
 
 
 def test_the_enriched_topic_carries_the_same_rows(shown: Settings) -> None:
-    """A consumer gets every enriched event, with the warehouse's key and price."""
+    """A consumer of the enriched topic gets every event, with the key and price from the warehouse."""
     seen = {
         json.loads(value)["event_id"]: json.loads(value)
         for value in read_topic(shown.kafka_bootstrap, "sales.enriched").values()
@@ -94,7 +94,7 @@ def test_the_enriched_topic_carries_the_same_rows(shown: Settings) -> None:
 
 
 def test_the_master_data_is_published_in_the_order_of_the_estimate(shown: Settings) -> None:
-    """The most frequent product comes first."""
+    """The published master data begins with the most frequent product."""
     from semistream.relation import PageFile
 
     from spark_apps.master.snapshots import current
@@ -112,7 +112,7 @@ def test_the_master_data_is_published_in_the_order_of_the_estimate(shown: Settin
 def test_a_refresh_whose_check_fails_says_why_and_keeps_the_published_version(
     shown: Settings, airflow: AirflowApi
 ) -> None:
-    """Here it requires more rows than there are; the same rule refuses an empty table."""
+    """A refresh whose check finds too few rows fails with the reason; the published version stays in use."""
     from spark_apps.master.snapshots import current
 
     folder = shown.folders.snapshots("sales")
@@ -128,7 +128,7 @@ def test_a_refresh_whose_check_fails_says_why_and_keeps_the_published_version(
 
 
 def test_the_application_stops_when_it_is_asked_to(shown: Settings, airflow: AirflowApi) -> None:
-    """The Dag stop_enrich_stream ends the run of enrich_stream with success, within one batch."""
+    """After the Dag stop_enrich_stream, the run of enrich_stream ends with success within one batch."""
     (stream,) = airflow.runs("enrich_stream", "running")
     assert is_held(login("loader", shown), "sales")
     stopped = finished(airflow, "stop_enrich_stream", airflow.trigger("stop_enrich_stream"))
@@ -140,7 +140,7 @@ def test_the_application_stops_when_it_is_asked_to(shown: Settings, airflow: Air
 
 
 def test_the_password_of_the_warehouse_is_in_no_task_log(shown: Settings, airflow: AirflowApi) -> None:
-    """Nor in what Airflow shows about a task."""
+    """The warehouse's password is neither in a task's log nor in what Airflow shows about a task."""
     secret = shown.loader_password.get_secret_value()
     files = list((shown.state / "airflow" / "logs").rglob("*.log"))
     assert files
@@ -151,5 +151,5 @@ def test_the_password_of_the_warehouse_is_in_no_task_log(shown: Settings, airflo
 
 @pytest.mark.parametrize("path", ["/api/v2/dags", "/api/v2/connections", "/api/v2/dags/demo/dagRuns"])
 def test_a_request_without_a_login_is_refused(shown: Settings, path: str) -> None:
-    """Status 401, on every path."""
+    """Airflow answers a request without a login with status 401 on every path."""
     assert httpx.get(shown.airflow_api + path).status_code == 401

@@ -1,4 +1,4 @@
-"""Long-lived tasks that are ended from Airflow's page, killed, or started twice."""
+"""Long-lived tasks keep their rules when an operator ends them, kills them or starts them twice."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def run_to_its_end(airflow: AirflowApi, dag: str, conf: dict[str, object] | None
 
 
 def processes(running: Settings, word: str) -> list[psutil.Process]:
-    """The stack's processes whose command line contains a word."""
+    """Return the stack's processes whose command line contains a word."""
     return [each.process for each in stack.started() if each.state == running.state and word in each.command_line]
 
 
 def secrets_in(process: psutil.Process, running: Settings) -> set[str]:
-    """The names of the secrets in a process' environment."""
+    """Return the names of the secrets in a process' environment."""
     values = set(process.environ().values())
     return {name for name in SECRET_NAMES if running.secret(name) in values}
 
 
 @pytest.fixture(scope="module")
 def prepared(running: Settings, airflow: AirflowApi) -> Settings:
-    """The stack with topics, tables and a published master order, and nothing at work."""
+    """Prepare topics, tables and a published master order; no program runs yet."""
     wait(lambda: missing_dag(airflow), "the Dags")
     if current(running.folders.snapshots("sales")) is None:
         assert run_to_its_end(airflow, "prepare_warehouse", {"products": 2000}).state == "success"
@@ -66,7 +66,7 @@ def prepared(running: Settings, airflow: AirflowApi) -> Settings:
 
 @pytest.fixture
 def stream(prepared: Settings, airflow: AirflowApi) -> Iterator[str]:
-    """A run of the Dag enrich_stream that watches the application; stopped afterwards."""
+    """Start a run of the Dag enrich_stream, which monitors the application; stop both afterwards."""
     run_id = airflow.trigger("enrich_stream")
     wait(lambda: None if is_held(login("loader", prepared), "sales") else "not yet", "the application to start")
     wait(lambda: None if airflow.run("enrich_stream", run_id).tasks["enrich"] == "deferred" else "no", "the watch")
@@ -75,12 +75,12 @@ def stream(prepared: Settings, airflow: AirflowApi) -> Iterator[str]:
 
 
 def drivers(running: Settings) -> list[psutil.Process]:
-    """Spark's drivers that run now."""
+    """Return Spark's drivers that run now."""
     return [each for each in processes(running, "enrich_stream.py") if each.name() == "java"]
 
 
 def test_a_stop_stays_a_stop(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
-    """For the run that watches it, for a second run, and for one that was triggered before the stop."""
+    """A second run leaves the running application alone; after a stop, the run that monitors it ends with success."""
     second = run_to_its_end(airflow, "enrich_stream")
     assert second.state == "success"
     assert "runs already, since" in airflow.log(second, "enrich")
@@ -96,7 +96,7 @@ def test_a_stop_stays_a_stop(prepared: Settings, airflow: AirflowApi, stream: st
 
 
 def test_a_run_from_before_the_stop_starts_nothing(prepared: Settings, airflow: AirflowApi) -> None:
-    """It was queued meanwhile; here the scheduler is away when both are triggered."""
+    """A run that was triggered before a stop, and starts after the stop, does not start the application."""
     with stack.supervisor(prepared) as control:
         control.stopProcess("airflow:airflow-scheduler")
     queued = airflow.trigger("enrich_stream")
@@ -111,7 +111,7 @@ def test_a_run_from_before_the_stop_starts_nothing(prepared: Settings, airflow: 
 
 
 def test_the_stream_outlives_airflow(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
-    """Kill -9 of the scheduler with its tasks, of the triggerer and of the web server: one application goes on."""
+    """After kill -9 of Airflow's scheduler, tasks, triggerer and web server, the same application still runs."""
     (driver,) = drivers(prepared)
     for component in ("scheduler", "triggerer", "api-server"):
         for each in processes(prepared, f"airflow {component}"):
@@ -128,7 +128,7 @@ def test_the_stream_outlives_airflow(prepared: Settings, airflow: AirflowApi, st
 def test_a_killed_keeper_takes_its_application_along_and_has_a_successor(
     prepared: Settings, airflow: AirflowApi, stream: str
 ) -> None:
-    """Within a minute, by the run that watches; at no time two applications work."""
+    """A killed keeper's application ends; the run that monitors it starts one successor within a minute."""
     loader = login("loader", prepared)
     (driver,) = drivers(prepared)
     secrets = secrets_in(driver, prepared)
@@ -143,7 +143,7 @@ def test_a_killed_keeper_takes_its_application_along_and_has_a_successor(
 
 
 def test_a_killed_application_is_started_again_without_airflow(prepared: Settings, stream: str) -> None:
-    """By its keeper, while the scheduler is away."""
+    """While Airflow's scheduler is down, the keeper restarts an application that was killed."""
     assert stream
     (driver,) = drivers(prepared)
     with stack.supervisor(prepared) as control:
@@ -157,7 +157,7 @@ def test_a_killed_application_is_started_again_without_airflow(prepared: Setting
 
 
 def test_a_generator_that_cannot_start_fails_its_task_with_the_reason(prepared: Settings, airflow: AirflowApi) -> None:
-    """Here it is asked for an exponent that the generator refuses. It is not retried."""
+    """A task whose generator refuses a parameter fails with the reason and is not retried."""
     assert prepared
     refused = run_to_its_end(airflow, "deploy_generator", {"exponent": 1e300})
     assert refused.failed_tasks() == ["generate"]
@@ -168,7 +168,7 @@ def test_a_generator_that_cannot_start_fails_its_task_with_the_reason(prepared: 
 
 
 def test_a_second_run_of_the_generator_replaces_the_first_one(prepared: Settings, airflow: AirflowApi) -> None:
-    """With other parameters; with the same ones it starts nothing. A stop lets it send what it holds."""
+    """A run with other parameters replaces the generator, one with the same starts nothing; a stop flushes."""
     first = airflow.trigger("deploy_generator", {"rate": 200, "duration": 3000})
     wait(lambda: None if producers(prepared, "200") else "not yet", "the first producer")
     assert [secrets_in(each, prepared) for each in producers(prepared, "200")] == [set()]
@@ -188,7 +188,7 @@ def test_a_second_run_of_the_generator_replaces_the_first_one(prepared: Settings
 
 
 def producers(running: Settings, rate: str) -> list[psutil.Process]:
-    """The generators that run at a rate, without their keepers."""
+    """Return the generators that run at this rate, without their keepers."""
     found = [(each, each.cmdline()) for each in processes(running, "generator run")]
     return [
         each for each, words in found if "spark_apps.keep_program" not in words and f"--rate {rate}" in " ".join(words)
@@ -196,7 +196,7 @@ def producers(running: Settings, rate: str) -> list[psutil.Process]:
 
 
 def test_a_run_that_is_under_way_is_not_started_again(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
-    """Neither the stream by a second demo, nor a demo by a second `make demo`."""
+    """A second demo starts no second stream, and a second `make demo` follows the demo that runs already."""
     first = airflow.trigger("demo", {"products": 2000, "rate": 400, "duration": 10})
     lines: list[str] = []
     run_dag(airflow, prepared, lines.append)

@@ -25,7 +25,7 @@ OF_A_FILE = (".py", ".toml", ".yml", ".yaml", ".sql", ".md", ".lock")
 
 
 def files() -> list[str]:
-    """Every file of the repository, by its path from the root."""
+    """Return every file of the repository, by its path from the root."""
     found = []
     for folder, below, names in os.walk(ROOT):
         below[:] = [name for name in below if name not in NOT_OURS]
@@ -38,66 +38,66 @@ TOP = {path.partition("/")[0] for path in FILES if "/" in path}
 
 
 def prose(page: Path) -> str:
-    """The page's text without its blocks of code."""
+    """Return the page's text without its blocks of code."""
     return FENCED.sub("", page.read_text())
 
 
 def named(page: Path) -> set[str]:
-    """The paths that a page names in backticks."""
+    """Return the paths that a page names in backticks."""
     spans = set(re.findall(r"`([^`\n]+)`", prose(page)))
     return {span for span in spans if PATH.fullmatch(span) and (span.endswith(OF_A_FILE) or span.split("/")[0] in TOP)}
 
 
 def is_there(path: str) -> bool:
-    """Tell whether a path exists: from the root, or as the end of a file's path, as `joins/meshjoin.py`."""
+    """Tell whether a path exists, either from the root or as the end of a file's path, as `joins/meshjoin.py`."""
     return (ROOT / path).exists() or any(file.endswith("/" + path) for file in FILES)
 
 
 def shown(page: Path) -> str:
-    """A page as a test's name has it."""
+    """Return the page's path, as pytest shows it in a test's name."""
     return page.relative_to(ROOT).as_posix()
 
 
 def links(page: Path) -> set[str]:
-    """The targets of a page's relative links, without their anchors."""
+    """Return the targets of a page's relative links, without their anchors."""
     targets = re.findall(r"\]\(([^)\s]+)\)", prose(page))
     return {target.partition("#")[0] for target in targets if "://" not in target and not target.startswith("#")}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_each_relative_link_resolves(page: Path) -> None:
-    """A reader who follows it arrives."""
+    """Each relative link of a page leads to a file or folder that exists."""
     assert [target for target in links(page) if not (page.parent / target).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_each_path_that_a_page_names_exists(page: Path) -> None:
-    """A file that moves takes its name in the docs along."""
+    """Each path that a page names in backticks exists, so renaming a file requires a change of the docs."""
     assert sorted(path for path in named(page) if not is_there(path)) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_each_make_command_in_the_docs_is_a_target(page: Path) -> None:
-    """Make knows what to do for it."""
+    """Each `make` command on a page is a target of the Makefile."""
     for target in sorted(set(re.findall(r"`make ([a-z]+)\b", prose(page)))):
         subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, check=True)
 
 
 def test_the_index_lists_every_page() -> None:
-    """Nobody finds a page that it leaves out."""
+    """The index of the docs links to every page."""
     listed = {(DOCS / target).resolve() for target in links(DOCS / "README.md")}
     assert set(DOCS.glob("*.md")) - {DOCS / "README.md"} <= listed
 
 
 def test_the_index_of_decisions_lists_every_decision() -> None:
-    """Once each."""
+    """The index of decisions lists each decision exactly once."""
     listed = re.findall(r"^\d+\. \[.+\]\((.+)\)$", (DECISIONS / "README.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(page.name for page in DECISIONS.glob("*.md") if page.name != "README.md")
 
 
 @pytest.mark.parametrize("page", sorted(set(DECISIONS.glob("*.md")) - {DECISIONS / "README.md"}), ids=shown)
 def test_a_decision_says_what_why_what_else_and_until_when(page: Path) -> None:
-    """On one short page."""
+    """A decision is one short page with the reasons, the rejected alternatives, and what would change it."""
     lines = page.read_text().splitlines()
     assert [line for line in lines if line.startswith("#")][1:] == [
         "## Why",
@@ -108,19 +108,19 @@ def test_a_decision_says_what_why_what_else_and_until_when(page: Path) -> None:
 
 
 def test_the_glossary_has_each_word_once_in_alphabetical_order() -> None:
-    """A reader finds a word where it belongs."""
+    """The glossary lists each word exactly once, in alphabetical order."""
     words = re.findall(r"^\| ([a-z][\w, -]+?) \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)[1:]
     assert words == sorted(set(words))
 
 
 def test_the_example_of_a_pipeline_is_valid() -> None:
-    """A pipeline author may start from a copy of it."""
+    """The example of a pipeline's file is valid, because authors start from a copy of it."""
     (example,) = re.findall(r"^```toml\n(.*?)^```$", (DOCS / "pipelines.md").read_text(), re.MULTILINE | re.DOTALL)
     assert Pipeline.model_validate(tomllib.loads(example)).name == "sales"
 
 
 def test_every_type_of_field_and_every_join_is_named() -> None:
-    """And no other."""
+    """The page of pipelines lists exactly the field types and the joins that the code supports."""
     text = (DOCS / "pipelines.md").read_text()
     types = text.partition("## Types of fields")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)`", types, re.MULTILINE)) == set(get_args(FieldType))

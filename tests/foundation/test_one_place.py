@@ -1,4 +1,4 @@
-"""What the foundation is for: the state's folders and the launch of Spark are spelled in one place each."""
+"""The state's folders and the launch of Spark are defined in one place each, the foundation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = [file for room in ROOMS for file in (ROOT / room).rglob("*.py")]
 
 
 def files_with(text: str) -> list[str]:
-    """The files in which a string is exactly this text."""
+    """Return the files that contain a string literal with exactly this text."""
     found = []
     for file in FILES:
         tree = ast.parse(file.read_text())
@@ -27,18 +27,18 @@ def files_with(text: str) -> list[str]:
 
 @pytest.mark.parametrize("folder", ["snapshots", "checkpoints"])
 def test_the_folders_of_the_state_are_spelled_once(folder: str) -> None:
-    """Everybody else asks foundation/state.py."""
+    """Only foundation/state.py spells the names of the state's folders."""
     assert files_with(folder) == ["foundation/state.py"]
 
 
 @pytest.mark.parametrize("variable", ["PYSPARK_PYTHON", "SPARK_LOCAL_IP"])
 def test_the_environment_of_spark_is_spelled_once(variable: str) -> None:
-    """Tasks, tests, benchmarks and the installer ask foundation/spark_launch.py."""
+    """Only foundation/spark_launch.py spells Spark's environment; tasks, tests and the installer call it."""
     assert files_with(variable) == ["foundation/spark_launch.py"]
 
 
 def test_each_pipeline_has_folders_of_its_own() -> None:
-    """Below the state."""
+    """Each pipeline has its own folders below the state folder."""
     folders = StateFolders(Path("/state"))
     of = (folders.snapshots, folders.checkpoints, folders.shed)
     paths = [folder(name) for folder in of for name in ("one", "other")]
@@ -48,7 +48,7 @@ def test_each_pipeline_has_folders_of_its_own() -> None:
 
 
 def test_a_launch_names_program_jars_and_options(tmp_path: Path) -> None:
-    """In the order that spark-submit wants: its own options, the program, the program's arguments."""
+    """The command line has spark-submit's options, then the program, then the program's arguments."""
     (tmp_path / "spark").mkdir()
     (tmp_path / "spark" / "connector.jar").touch()
     command = spark_launch.submit(

@@ -1,4 +1,4 @@
-"""Settings say what is wrong with them, and what to do."""
+"""An invalid setting is an error that states the rule and what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state folder with secrets, and no setting from outside."""
+    """Create a state folder with secrets, and remove all settings from the environment."""
     for name in ("KAFKA_PORT", "KAFKA_CONTROLLER_PORT", "MARIADB_PORT", "AIRFLOW_PORT", "METRICS_PORT"):
         monkeypatch.delenv(f"FRESHET_{name}", raising=False)
     monkeypatch.setenv("FRESHET_STATE", str(tmp_path))
@@ -25,7 +25,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_defaults_work_without_any_variable(state: Path) -> None:
-    """A newcomer sets nothing."""
+    """Without any variable, all settings have valid defaults."""
     config = read_settings()
     assert config.state == state
     assert config.kafka_bootstrap == "127.0.0.1:19092"
@@ -33,7 +33,7 @@ def test_defaults_work_without_any_variable(state: Path) -> None:
 
 
 def test_the_environment_wins_over_the_secrets_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server gives passwords by environment."""
+    """A password in the environment overrides the one in the secrets file."""
     monkeypatch.setenv("FRESHET_LOADER_PASSWORD", "from the environment")
     assert read_settings().loader_password.get_secret_value() == "from the environment"
     assert "from the environment" not in (state / "secrets.env").read_text()
@@ -53,7 +53,7 @@ def test_the_environment_wins_over_the_secrets_file(state: Path, monkeypatch: py
 def test_a_bad_value_is_named_with_its_rule(
     variable: str, value: str, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parameter, rule, value and next step are in one line."""
+    """The error for a bad value has the parameter, its rule, the value and the next step in one line."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError) as caught:
         read_settings()
@@ -66,7 +66,7 @@ def test_a_bad_value_is_named_with_its_rule(
 
 
 def test_secrets_never_show_in_text(state: Path) -> None:
-    """Neither repr nor str of the settings gives a password away."""
+    """Neither repr nor str of the settings contains a password."""
     config = read_settings()
     shown = f"{config!r} {config}"
     values = [getattr(config, name).get_secret_value() for name in SECRET_NAMES]

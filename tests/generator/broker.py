@@ -1,4 +1,4 @@
-"""A Kafka broker that a test may kill, freeze and start again."""
+"""A Kafka broker that a test can kill, freeze and restart."""
 
 import os
 import signal

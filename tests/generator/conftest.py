@@ -9,7 +9,7 @@ from tests.generator.broker import Broker
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A running broker; a test that stops it starts it again."""
+    """Return a running broker; a test that stops it restarts it."""
     broker = Broker(tmp_path_factory.mktemp("kafka"))
     broker.start()
     yield broker

@@ -58,7 +58,7 @@ def test_level_has_mean_one_and_peak_burstiness(burstiness: float) -> None:
 
 
 def counts(steps: int, **options: float) -> np.ndarray:
-    """Events in each of the first steps."""
+    """Return the number of events in each of the first steps."""
     stream = StreamSettings(keys=1, **options)  # type: ignore[arg-type]
     chunks, have = [], 0
     for chunk in counts_per_step(stream):
@@ -72,7 +72,7 @@ def counts(steps: int, **options: float) -> np.ndarray:
 @pytest.mark.parametrize("estimate", [by_aggregated_variance, by_rescaled_range])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_stream_is_self_similar_where_poisson_is_not(estimate: Estimate, seed: int) -> None:
-    """Hurst's parameter from 0.1 to 10 seconds in an hour at 2000 events a second, bursty and at constant rate."""
+    """Hurst's parameter is high for a bursty stream and 1/2 at constant rate, in an hour at 2000 events a second."""
     scales = (10, 1000)
     bursty = estimate(counts(360_000, rate=2000, sources=12, seed=seed), *scales)
     poisson = estimate(counts(360_000, rate=2000, burstiness=1, seed=seed), *scales)
@@ -83,7 +83,7 @@ def test_stream_is_self_similar_where_poisson_is_not(estimate: Estimate, seed: i
 @pytest.mark.parametrize("estimate", [by_aggregated_variance, by_rescaled_range])
 @pytest.mark.parametrize("hurst", [0.5, 0.7, 0.9])
 def test_estimators_find_a_known_parameter(estimate: Estimate, hurst: float) -> None:
-    """Fractional Gaussian noise, made exactly (Davies and Harte), has a given parameter."""
+    """The estimators recover Hurst's parameter of exact fractional Gaussian noise (Davies and Harte)."""
     size = 2**17
     k = np.arange(size + 1.0)
     covariance = (np.abs(k + 1) ** (2 * hurst) - 2 * k ** (2 * hurst) + np.abs(k - 1) ** (2 * hurst)) / 2
@@ -95,14 +95,14 @@ def test_estimators_find_a_known_parameter(estimate: Estimate, hurst: float) -> 
 
 
 def test_counts_of_a_constant_rate_are_poisson() -> None:
-    """At burstiness 1 mean and variance agree."""
+    """At burstiness 1 the counts have equal mean and variance."""
     x = counts(200_000, rate=1000, burstiness=1, seed=1)
     assert x.mean() == pytest.approx(1000 * STEP_SECONDS, rel=0.01)
     assert x.var() / x.mean() == pytest.approx(1, abs=0.02)
 
 
 def test_silent_stretches_have_no_event() -> None:
-    """Three seconds of stream alternate with two of silence."""
+    """A stream that alternates three seconds on and two off has no event in the silences."""
     x = counts(50_000, rate=1000, burstiness=1, active=3, silent=2, seed=1).reshape(-1, 500)
     assert x[:, 300:].sum() == 0
     assert x[:, :300].mean() == pytest.approx(10, rel=0.01)

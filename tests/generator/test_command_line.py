@@ -47,14 +47,14 @@ def run_here(capsysbinary: pytest.CaptureFixture[bytes]) -> Iterator[Callable[..
 
 
 def acknowledged(output: bytes) -> int:
-    """The count in the exit line."""
+    """Return the number of acknowledged events in the exit line."""
     found = re.search(rb"^acknowledged (\d+) of \d+ events", output, re.MULTILINE)
     assert found, output
     return int(found[1])
 
 
 def test_json_file_holds_the_acknowledged_events(tmp_path: Path, run_here: Callable[..., Done]) -> None:
-    """One event on each line."""
+    """The JSON file has one line for each acknowledged event."""
     path = tmp_path / "events.json"
     done = run_here("run", "--sink", "json", "--path", path, "--keys", "100", "--events", "70000")
     events = [json.loads(line) for line in path.read_text().splitlines()]
@@ -64,7 +64,7 @@ def test_json_file_holds_the_acknowledged_events(tmp_path: Path, run_here: Calla
 
 
 def test_a_simulated_hour_takes_seconds_and_can_be_repeated(tmp_path: Path, run_here: Callable[..., Done]) -> None:
-    """The same seed gives the same bytes, another seed others."""
+    """A simulated hour runs in seconds; the same seed gives the same bytes, another seed others."""
     hour = ["run", "--sink", "json", "--keys", "1000", "--rate", "100", "--duration", "3600", "--simulate"]
     texts = []
     for index, seed in enumerate(("1", "1", "2")):
@@ -81,7 +81,7 @@ def test_a_simulated_hour_takes_seconds_and_can_be_repeated(tmp_path: Path, run_
 
 
 def test_parquet_file_holds_the_acknowledged_events(tmp_path: Path, run_here: Callable[..., Done]) -> None:
-    """In the columns of the schema."""
+    """The Parquet file has each acknowledged event, in the columns of the schema."""
     path = tmp_path / "events.parquet"
     done = run_here("run", "--sink", "parquet", "--path", path, "--keys", "100", "--events", "70000")
     table = pq.read_table(path)
@@ -100,7 +100,7 @@ def test_standard_output_carries_events_only() -> None:
 
 
 def test_several_processes_have_one_report() -> None:
-    """One line, with the exact sum of three processes."""
+    """A run of three processes reports one line, with the exact sum of their counts."""
     done = run("run", "--sink", "none", "--keys", "100", "--events", "1000001", "--processes", "3")
     assert acknowledged(done.stdout) == 1_000_001
     assert done.stdout.count(b"\n") == 1
@@ -141,7 +141,7 @@ def test_signal_ends_the_stream_with_an_exact_report(tmp_path: Path, number: sig
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("phase", ["imports", "children"])
 def test_signal_during_the_start_ends_the_run_with_success(number: signal.Signals, phase: str) -> None:
-    """A signal to the whole process group, as from a terminal, before the first event: no traceback."""
+    """A signal to the process group before the first event ends the run with success and no traceback."""
     endless = ["--sink", "none", "--processes", "2", "--keys", "100", "--rate", "1000", "--progress", "0"]
     with subprocess.Popen(
         [*COMMAND, "run", *endless], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -161,7 +161,7 @@ def test_signal_during_the_start_ends_the_run_with_success(number: signal.Signal
 
 @pytest.mark.parametrize("sink", ["json", "parquet"])
 def test_full_disk_is_one_line_and_nothing_is_acknowledged(sink: str) -> None:
-    """Not one byte fits; the line names the path."""
+    """When the disk takes no byte, the error is one line with the path, and no event counts as acknowledged."""
     done = run("run", "--sink", sink, "--path", "/dev/full", "--keys", "10", "--events", "5")
     assert done.returncode == 1
     assert re.fullmatch(rb"error: path: /dev/full cannot be written \(.*No space left on device.*\);.*\n", done.stderr)
@@ -171,7 +171,7 @@ def test_full_disk_is_one_line_and_nothing_is_acknowledged(sink: str) -> None:
 @pytest.mark.parametrize(("sink", "safe"), [("json", 65_536), ("parquet", 0)])
 @pytest.mark.parametrize("events", [131_072, 300_000])
 def test_file_that_fills_up_counts_only_what_is_safe(tmp_path: Path, sink: str, safe: int, events: int) -> None:
-    """A later write fails: earlier lines are acknowledged; rows without the file's footer are not."""
+    """When a later write fails, JSON lines before it count as acknowledged; Parquet rows without the footer do not."""
     path = tmp_path / "events"
     most = 12_000_000 if sink == "json" else 300_000  # room for one batch, not for two
     limit = ["prlimit", f"--fsize={most}"]
@@ -184,7 +184,7 @@ def test_file_that_fills_up_counts_only_what_is_safe(tmp_path: Path, sink: str, 
 
 
 def test_parquet_file_has_large_row_groups(tmp_path: Path, run_here: Callable[..., Done]) -> None:
-    """Small batches are collected; a long stream is written group by group."""
+    """Small batches are collected into large row groups, and a long stream is written group by group."""
     for name, pace, groups in (
         ("paced", ["--rate", "2000", "--duration", "0.5"], 1),
         ("fast", ["--events", "200000"], 4),
@@ -242,7 +242,7 @@ def test_parquet_file_has_large_row_groups(tmp_path: Path, run_here: Callable[..
 def test_bad_parameter_is_named_before_anything_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], names: str
 ) -> None:
-    """One line names the parameter and the rule; no file is created."""
+    """One line states the bad parameter and its rule; no file is created."""
     path = tmp_path / "events.json"
     limit = [] if "--simulate" in options else ["--events", "5"]  # a parameter that passes must not run forever
     assert main(["run", "--sink", "json", "--path", str(path), *limit, *options]) == 2
@@ -268,7 +268,7 @@ def test_bad_parameter_is_named_before_anything_starts(
 def test_bad_kafka_parameter_is_named_before_anything_starts(
     capsys: pytest.CaptureFixture[str], options: list[str], name: str
 ) -> None:
-    """Nobody listens at the address, so the line comes from the check."""
+    """The check reports a bad Kafka parameter before it connects: no broker listens at the address."""
     kafka = ["--sink", "kafka", "--bootstrap", "127.0.0.1:9", "--topic", "sales"]
     assert main(["run", *kafka, "--keys", "10", "--events", "5", *options]) == 2
     assert capsys.readouterr().err.startswith(f"error: {name}: must be")
@@ -284,7 +284,7 @@ def test_bad_kafka_parameter_is_named_before_anything_starts(
 def test_an_option_that_cannot_be_parsed_is_one_message(
     capsys: pytest.CaptureFixture[str], options: list[str], message: str
 ) -> None:
-    """It has the option and the rule, without names of functions."""
+    """The message states the option and its rule, without names of functions."""
     with pytest.raises(SystemExit, match="2"):
         main(["run", "--sink", "none", "--keys", "10", *options])
     assert message in capsys.readouterr().err
@@ -306,7 +306,7 @@ def test_a_killed_process_ends_the_run_with_an_error() -> None:
 
 
 def test_parquet_refuses_malformed_events(tmp_path: Path, run_here: Callable[..., Done]) -> None:
-    """A malformed event has no columns."""
+    """The Parquet sink refuses a share of malformed events, because they have no columns."""
     path = tmp_path / "events.parquet"
     done = run_here("run", "--sink", "parquet", "--path", path, "--keys", "10", "--events", "5", "--malformed", "0.1")
     assert done.returncode == 2
@@ -315,7 +315,7 @@ def test_parquet_refuses_malformed_events(tmp_path: Path, run_here: Callable[...
 
 
 def test_file_that_cannot_be_created_is_one_line(tmp_path: Path, run_here: Callable[..., Done]) -> None:
-    """Its folder is missing."""
+    """An output file whose folder is missing is an error of one line."""
     path = tmp_path / "missing" / "x.json"
     done = run_here("run", "--sink", "json", "--path", path, "--keys", "10", "--events", "5")
     assert done.returncode == 1
@@ -324,7 +324,7 @@ def test_file_that_cannot_be_created_is_one_line(tmp_path: Path, run_here: Calla
 
 
 def test_package_imports_neither_spark_nor_airflow() -> None:
-    """The generator does not depend on them."""
+    """Importing the generator loads neither Spark nor Airflow."""
     look = "import sys, generator, generator.kafka_sink; print([m for m in ('pyspark', 'airflow') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", look], cwd=ROOT, capture_output=True, check=True)
     assert done.stdout == b"[]\n"
@@ -345,7 +345,7 @@ def test_events_in_real_time_are_sold_now(tmp_path: Path, run_here: Callable[...
 
 
 def test_progress_has_the_current_rate(run_here: Callable[..., Done]) -> None:
-    """It is 0 in a silence, and not the run's mean in a burst."""
+    """A progress line shows the rate since the line before, not the mean of the run: 0 in a silence."""
     stream = ["--rate", "4000", "--burstiness", "1", "--active", "0.6", "--silent", "0.6", "--duration", "2.4"]
     done = run_here("run", "--sink", "none", "--keys", "100", *stream, "--progress", "0.15")
     lines = re.findall(r"([\d,]+)/s  sent ([\d,]+) ", done.stderr.decode())

@@ -19,7 +19,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def lines_of(events: Events) -> list[bytes]:
-    """The text of each event, as the Kafka sink cuts it."""
+    """Return the text of each event, as the Kafka sink cuts it."""
     text, ends = events.json_lines()
     starts = [0, *(ends[:-1] + 1).tolist()]
     assert [text[end : end + 1] for end in ends] == [b"\n"] * len(events)
@@ -27,7 +27,7 @@ def lines_of(events: Events) -> list[bytes]:
 
 
 def one_event(number: int, product: int, quantity: int, store: int, sold_at: int, tag: int) -> Events:
-    """A batch of one event with these values."""
+    """Create a batch of one event with these values."""
     columns = [np.array([value]) for value in (number, product, quantity, store, sold_at)]
     return Events(columns[0], columns[1], columns[2], columns[3], columns[4], np.zeros(1, np.uint8), tag)
 
@@ -64,7 +64,7 @@ def test_text_is_the_json_of_the_event(
 
 
 def test_a_batch_may_cross_days_in_any_order() -> None:
-    """Leap days, the turn of a year, and a year that is divisible by 100 but has no leap day."""
+    """Times are right on leap days, at the turn of a year, and in a century year that has no leap day."""
     moments = ["2100-03-01", "2000-02-29", "2099-12-31T23:59:59.999", "1970-01-01", "2100-02-28", "2024-02-29"]
     sold_at = np.array(moments, "datetime64[ms]").astype(np.int64)
     lines = lines_of(make_events(recipe(StreamSettings(keys=10)), np.arange(len(sold_at)), sold_at, tag=0))
@@ -74,7 +74,7 @@ def test_a_batch_may_cross_days_in_any_order() -> None:
 
 
 def test_a_batch_of_no_events_is_no_text() -> None:
-    """No newline either."""
+    """An empty batch is an empty text, without a newline."""
     nothing = np.zeros(0, np.int64)
     text, ends = make_events(recipe(StreamSettings(keys=10)), nothing, nothing, tag=0).json_lines()
     assert (text, len(ends)) == (b"", 0)
@@ -144,7 +144,7 @@ def test_every_kind_of_malformed_event_is_unreadable() -> None:
 
 
 def test_malformed_kinds_have_the_fault_of_their_name() -> None:
-    """One example of each kind, beside the valid event."""
+    """Each kind of malformed event has exactly the fault that its name states."""
     size = MALFORMED_KINDS + 1
     event = one_event(number=77, product=42, quantity=3, store=9, sold_at=1_800_000_000_000, tag=1)
     valid, *malformed = [lines_of(replace(event, faults=np.array([fault], np.uint8)))[0] for fault in range(size)]

@@ -37,12 +37,12 @@ def generator(broker: Broker, topic: str, processes: int, *options: str) -> subp
 
 
 def identifiers(messages: list[tuple[int, bytes, bytes]]) -> list[str]:
-    """The event ids in a topic, with repeats."""
+    """Return the event ids in a topic, duplicates included."""
     return [json.loads(value)["event_id"] for _, _, value in messages]
 
 
 def some_events(count: int) -> Events:
-    """The first events of a stream."""
+    """Return the first events of a stream."""
     return make_events(recipe(StreamSettings(keys=10)), np.arange(count), np.zeros(count, np.int64), tag=0)
 
 
@@ -124,7 +124,7 @@ class Run:
 
 
 def test_a_killed_broker_delays_events_and_loses_none(broker: Broker) -> None:
-    """The broker dies and restarts: every event arrives and is counted once."""
+    """When the broker dies and restarts, every event still arrives and is counted once."""
     topic = broker.new_topic()
     run = Run(broker, topic, events=24_000)
     assert run.flowing.wait(30)
@@ -140,7 +140,7 @@ def test_a_killed_broker_delays_events_and_loses_none(broker: Broker) -> None:
 
 
 def test_lag_of_a_slow_stream_grows_while_nothing_is_acknowledged(broker: Broker) -> None:
-    """Also with far fewer events than may be in flight, progress and report have the length of the outage."""
+    """In an outage, progress and report show its whole length as lag, even with few events in flight."""
     stop = Stop()
     run = Run(broker, broker.new_topic(), stop, rate=50)
     try:
@@ -174,7 +174,7 @@ def test_events_whose_sequence_the_broker_lost_are_sent_again(broker: Broker) ->
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_sigterm_reports_exactly_what_the_topic_holds(broker: Broker, processes: int) -> None:
-    """A stopped run flushes; its report has the topic's count."""
+    """A run that is stopped flushes, and its report has the topic's count."""
     topic = broker.new_topic()
     with generator(broker, topic, processes, "--rate", "max") as process:
         assert process.stderr is not None
@@ -189,7 +189,7 @@ def test_sigterm_reports_exactly_what_the_topic_holds(broker: Broker, processes:
 
 
 def test_a_stop_during_an_outage_counts_acknowledged_events_only(broker: Broker) -> None:
-    """The run ends within seconds and reports how many events are uncertain."""
+    """A stop in an outage ends the run within seconds, and the report states how many events are uncertain."""
     topic = broker.new_topic()
     stop = Stop()
     run = Run(broker, topic, stop=stop)
@@ -210,7 +210,7 @@ def test_a_stop_during_an_outage_counts_acknowledged_events_only(broker: Broker)
 def test_sigterm_in_an_outage_ends_the_run_before_airflow_kills_it(
     broker: Broker, trouble: str, processes: int
 ) -> None:
-    """With a frozen broker or a deleted topic, the report still comes within five seconds."""
+    """With a frozen broker or a deleted topic, SIGTERM ends the run with a report within five seconds."""
     topic = broker.new_topic()
     with generator(broker, topic, processes, "--rate", "2000", "--burstiness", "1") as process:
         try:
@@ -234,7 +234,7 @@ def test_sigterm_in_an_outage_ends_the_run_before_airflow_kills_it(
 
 
 def test_a_missing_topic_is_an_error_when_patience_ends(broker: Broker) -> None:
-    """The sink waits for the topic's metadata as long as for a broker; it sends no event."""
+    """The sink waits for the metadata of a missing topic until its timeout; it sends no event."""
     tally = Tally()
     sink = KafkaSink(broker.bootstrap, "never-there", tally, Stop(), patience=1.2)
     began = time.monotonic()
@@ -246,7 +246,7 @@ def test_a_missing_topic_is_an_error_when_patience_ends(broker: Broker) -> None:
 
 
 def test_a_broker_that_does_not_answer_is_an_error_when_patience_ends(broker: Broker) -> None:
-    """The events count as sent and not acknowledged."""
+    """After the timeout, events for a broker that does not answer count as sent and not acknowledged."""
     tally = Tally()
     sink = KafkaSink(broker.bootstrap, broker.new_topic(), tally, Stop(), patience=2)
     try:
@@ -262,7 +262,7 @@ def test_a_broker_that_does_not_answer_is_an_error_when_patience_ends(broker: Br
 
 
 def test_a_missing_topic_is_created_on_request_only(broker: Broker) -> None:
-    """It gets the requested partitions, and a second run accepts it."""
+    """On request the sink creates the topic with the requested partitions; a second run accepts it."""
     stream = StreamSettings(keys=10, events=10)
     with pytest.raises(SinkError, match=r"topic: 'nowhere' does not exist .* --create-topic"):
         run_stream(stream, Target(sink="kafka", bootstrap=broker.bootstrap, topic="nowhere"))
@@ -274,6 +274,6 @@ def test_a_missing_topic_is_created_on_request_only(broker: Broker) -> None:
 
 
 def test_absent_broker_is_named() -> None:
-    """The error has the address at which nobody listens."""
+    """The error for an absent broker has the address that was tried."""
     with pytest.raises(SinkError, match=r"bootstrap: no Kafka broker answers at 127\.0\.0\.1:9 "):
         run_stream(StreamSettings(keys=1, events=1), Target(sink="kafka", bootstrap="127.0.0.1:9", topic="sales"))

@@ -1,4 +1,4 @@
-"""The pictures: their files and sizes, and the fitted exponent."""
+"""`plot` writes pictures of bounded size with the fitted exponent."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def test_plot_draws_both_figures(tmp_path: Path) -> None:
-    """Two PNG files of less than 150 KB each."""
+    """`plot` writes two PNG files of less than 150 KB each."""
     assert main(["plot", "--folder", str(tmp_path), "--keys", "5000"]) == 0
     for name in ("skew.png", "bursts.png"):
         picture = (tmp_path / name).read_bytes()
@@ -23,7 +23,7 @@ def test_plot_draws_both_figures(tmp_path: Path) -> None:
 
 
 def test_pictures_go_to_the_current_folder_when_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`plot` needs no option."""
+    """Without options, `plot` writes the pictures to the current folder."""
     monkeypatch.chdir(tmp_path)
     assert main(["plot"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bursts.png", "skew.png"]
@@ -40,7 +40,7 @@ def test_pictures_go_to_the_current_folder_when_none_is_named(tmp_path: Path, mo
 def test_stream_that_cannot_be_drawn_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], name: str
 ) -> None:
-    """One line names the parameter; no folder is created."""
+    """One line states the parameter of a stream that cannot be drawn; no folder is created."""
     assert main(["plot", "--folder", str(tmp_path / "pictures"), *options]) == 2
     assert capsys.readouterr().err.startswith(f"error: {name}: must")
     assert not (tmp_path / "pictures").exists()

@@ -12,7 +12,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def simulated(stream: StreamSettings, share: Share | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers, products and times of a stream with a limit."""
+    """Return numbers, products and times of a stream with a limit."""
     chunks = [chunk.events for chunk in timed_chunks(stream, share or Share(), 0, tag=0)]
     columns = [
         np.concatenate([getattr(events, name) for events in chunks]) for name in ("numbers", "products", "sold_at")

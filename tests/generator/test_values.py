@@ -18,7 +18,7 @@ DRAWS = 1_000_000
 
 
 def integral_law(edges: np.ndarray, exponent: float, keys: int) -> np.ndarray:
-    """Probability of the ranks in [edge, next edge) by the paper's density on [1, keys + 1]."""
+    """Return the probability of the ranks in [edge, next edge) by the paper's density on [1, keys + 1]."""
     edges = edges.astype(np.float64)
     area = np.log(edges) if exponent == 1 else edges ** (1 - exponent)
     end = math.log(keys + 1) if exponent == 1 else (keys + 1.0) ** (1 - exponent)
@@ -26,7 +26,7 @@ def integral_law(edges: np.ndarray, exponent: float, keys: int) -> np.ndarray:
 
 
 def discrete_law(edges: np.ndarray, exponent: float, keys: int) -> np.ndarray:
-    """Probability of the ranks in [edge, next edge) when rank k has k^-exponent."""
+    """Return the probability of the ranks in [edge, next edge) when rank k has k^-exponent."""
     weights = np.concatenate([[0.0], np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -exponent)])
     shares: np.ndarray = np.diff(weights[edges - 1]) / weights[-1]
     return shares
@@ -36,7 +36,7 @@ LAWS: dict[Law, Callable[[np.ndarray, float, int], np.ndarray]] = {"integral": i
 
 
 def chi_square_deviation(ranks: np.ndarray, law: Law, exponent: float, keys: int) -> float:
-    """Standard deviations of the chi-square statistic above its mean; each bin expects 20 ranks or more."""
+    """Return how many standard deviations chi-square is above its mean; each bin expects 20 ranks or more."""
     edges = np.unique(np.geomspace(1, keys + 1, 200).round().astype(np.int64))
     below = np.concatenate([[0.0], np.cumsum(LAWS[law](edges, exponent, keys))]) * len(ranks)
     kept = [0]
@@ -62,7 +62,7 @@ def test_ranks_follow_the_exact_law(law: Law, exponent: float, keys: int) -> Non
 
 @pytest.mark.parametrize("law", ["integral", "discrete"])
 def test_chi_square_notices_a_slightly_wrong_law(law: Law) -> None:
-    """The test above has power: it rejects an exponent of 1.01, and the other law."""
+    """The chi-square test detects an exponent of 1.01 instead of 1, and the other of the two laws."""
     other: Law = "discrete" if law == "integral" else "integral"
     ranks = draw_ranks(StreamSettings(keys=10_000, exponent=1.01, law=law, seed=11), DRAWS)
     assert chi_square_deviation(ranks, law, 1.0, 10_000) > 10
@@ -70,7 +70,7 @@ def test_chi_square_notices_a_slightly_wrong_law(law: Law) -> None:
 
 
 def test_single_key_is_always_drawn() -> None:
-    """A key space of one key, with either law."""
+    """With a single key, either law always draws that key."""
     for law in get_args(Law):
         assert set(draw_ranks(StreamSettings(keys=1, law=law), 1000)) == {1}
 
@@ -99,7 +99,7 @@ def test_permutation_of_ten_million_keys_leaves_no_order() -> None:
 
 
 def events_of(stream: StreamSettings, count: int, first: int = 0) -> Events:
-    """Events first..first + count - 1."""
+    """Return events first..first + count - 1."""
     return make_events(recipe(stream), np.arange(first, first + count), np.zeros(count, np.int64), tag=0)
 
 
@@ -149,7 +149,7 @@ def test_gradual_drift_crosses_over_within_the_interval() -> None:
 
 
 def test_windows_visit_the_key_space_part_by_part() -> None:
-    """The locality experiment: interval i draws by Zipf's law within the i-th of 25 neighbouring parts of the keys."""
+    """In the locality experiment, interval i draws by Zipf's law within the i-th of 25 parts of the keys."""
     stream = StreamSettings(keys=100_010, exponent=1, seed=2, drift="windows", drift_every=4_000, windows=25)
     products = events_of(stream, 100_000).products.reshape(25, 4_000)
     for window, part in enumerate(products):

@@ -1,4 +1,4 @@
-"""Airflow's connections for tests without Airflow: as environment variables."""
+"""Airflow's connections as environment variables, for tests that run without Airflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task of ours fails with one line, and is retried only where a retry can help."""
+"""A failed task of Freshet ends with one line, and is retried only if a retry can help."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def test_an_error_is_one_line_and_an_exit(
     failure: Exception, exit_: type[SystemExit], action: RetryAction, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Airflow logs no traceback for SystemExit. Only a transient error is retried, if the Dag says so."""
+    """A task's error is one line and a SystemExit, so Airflow logs no traceback; only transient errors retry."""
     with pytest.raises(SystemExit) as caught, one_line():
         raise failure
     assert type(caught.value) is exit_
@@ -43,13 +43,13 @@ def test_an_error_is_one_line_and_an_exit(
 
 
 def test_a_mistake_of_our_own_keeps_its_traceback() -> None:
-    """It is for whoever mends it."""
+    """An unexpected exception keeps its traceback, because a developer needs it."""
     with pytest.raises(ZeroDivisionError), one_line():
         1 / 0  # noqa: B018
 
 
 def test_an_operator_fails_so_by_itself() -> None:
-    """Its author only raises."""
+    """An operator that raises an error fails with one line, without code of its author."""
 
     class Failing(FreshetOperator):
         def work(self, context: Context) -> Any:  # noqa: ANN401, ARG002  # as operators have it
@@ -62,7 +62,7 @@ def test_an_operator_fails_so_by_itself() -> None:
 
 
 def test_an_application_fails_without_its_command_line() -> None:
-    """Airflow's own message repeats it, with the end of the log."""
+    """A failed application's error has the reason only, without Airflow's message that repeats the command line."""
     told = "Cannot execute: spark-submit --conf a. Error code is: 143.\nlast lines"
     assert exit_code(RuntimeError(told)) == "exit code 143"  # type: ignore[arg-type]
     assert SparkApplicationOperator(task_id="a", program="enrich_stream", pipeline="sales").retry_policy is RETRY_POLICY

@@ -1,4 +1,4 @@
-"""A check of real rows names the expectations that are not met."""
+"""A check of real rows reports exactly the expectations that are not met."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INSERT = """INSERT INTO sales_enriched
 
 @pytest.fixture
 def rows(migrated: Settings) -> Iterator[Settings]:
-    """A good row and one of quantity 0, removed afterwards."""
+    """Insert a good row and one with quantity 0; remove both afterwards."""
     with connect(login("loader", migrated)) as connection, connection.cursor() as cursor:
         cursor.executemany(INSERT, [(0, 1), (1, 0)])
     yield migrated
@@ -33,7 +33,7 @@ def rows(migrated: Settings) -> Iterator[Settings]:
 
 @pytest.mark.integration
 def test_only_the_broken_expectation_is_a_failure(rows: Settings) -> None:
-    """Quantity 0 breaks one of them."""
+    """A row with quantity 0 fails exactly one expectation."""
     from quality.check import check_suite
 
     outcome = check_suite("sales_enriched", login("checker", rows))
@@ -44,7 +44,7 @@ def test_only_the_broken_expectation_is_a_failure(rows: Settings) -> None:
 
 
 def test_an_unknown_suite_is_named_with_those_that_exist() -> None:
-    """No server is asked."""
+    """The error for an unknown suite lists the suites that exist, without a connection to a server."""
     from quality.check import check_suite
 
     nowhere = Login("127.0.0.1", 9, "checker", "", "freshet")

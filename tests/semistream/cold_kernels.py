@@ -1,4 +1,4 @@
-"""Lists the kernels that joins use and `warm_up` has not loaded. A process of its own imports it."""
+"""List the kernels that joins use and `warm_up` has not loaded; run this in a process of its own."""
 
 import sys
 import tempfile

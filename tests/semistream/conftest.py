@@ -1,4 +1,4 @@
-"""A MariaDB server for these tests: data and socket are in a temporary folder, there is no network."""
+"""A MariaDB server for these tests, with data and socket in a temporary folder and no network."""
 
 import contextlib
 import os

@@ -53,7 +53,7 @@ def test_follows_a_hot_set_that_is_replaced(algorithm: type[SemiStreamJoin]) -> 
 
 @pytest.mark.parametrize("algorithm", [CHybridJoin, CMeshJoin])
 def test_begins_with_the_first_rows_of_r_when_asked_to(algorithm: type[SemiStreamJoin]) -> None:
-    """The cache matches them at once, and `preload` reads only the pages that the cache has room for."""
+    """Preloaded rows match at once, and `preload` reads only the pages that fit into the cache."""
     join = _join(algorithm)
     slots = join.split.cache_slots
     join.preload()
@@ -68,7 +68,7 @@ def test_begins_with_the_first_rows_of_r_when_asked_to(algorithm: type[SemiStrea
 
 
 def test_follows_the_stream_although_it_began_with_rows_that_nobody_asks_for() -> None:
-    """Preloaded rows that the stream never asks for are overwritten."""
+    """Preloaded rows that no stream tuple matches are overwritten."""
     rng = np.random.default_rng(2)
     join = _join(CHybridJoin)
     join.preload()

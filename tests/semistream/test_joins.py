@@ -94,7 +94,7 @@ def test_is_exact_when_fingerprints_collide(algorithm: type[SemiStreamJoin], kin
 
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_an_empty_relation_matches_nothing(algorithm: type[SemiStreamJoin]) -> None:
-    """Without master data every tuple comes out as unmatched."""
+    """Without master data every tuple is output as unmatched."""
     relation = MemoryRelation(cases.master("int64", []), ["id_a"])
     stream = cases.stream("int64", cases.SHAPES["uniform"](np.random.default_rng(8)))
     join = algorithm(relation, stream.schema, "a", cases.MEMORY, how="left")
@@ -132,7 +132,7 @@ def test_columns_that_cannot_be_moved_are_refused(values: pa.Array) -> None:
 
 
 def test_an_empty_batch_may_be_offered() -> None:
-    """An empty batch takes no room in the stream buffer."""
+    """An empty batch is accepted and takes no room in the stream buffer."""
     stream = cases.stream("string", cases.master_numbers())
     join = CHybridJoin(_relation("string"), stream.schema, "a", cases.MEMORY)
     join.offer(stream.to_batches()[0].slice(0, 0))
@@ -154,7 +154,7 @@ def test_feeds_after_offering() -> None:
 
 @pytest.mark.parametrize("algorithm", cases.JOINS)
 def test_a_tuple_too_large_to_wait_is_refused_before_anything_is_taken(algorithm: type[SemiStreamJoin]) -> None:
-    """A batch with a tuple that is larger than the whole heap is an error; the join goes on without the batch."""
+    """A batch with a tuple larger than the heap is an error; the join continues without that batch."""
     stream = cases.stream("string", cases.SHAPES["skewed"](np.random.default_rng(3)))
     join = algorithm(_relation("string"), stream.schema, "a", cases.MEMORY)
     out = join.feed(stream.slice(0, 100).to_batches()[0])

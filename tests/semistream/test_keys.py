@@ -57,7 +57,7 @@ def test_integers_of_any_width_and_sign_match_by_value(
     ids=lambda values: str(values.type),
 )
 def test_a_time_may_be_null(values: Any) -> None:  # noqa: ANN401 - an array
-    """Dates and times match by value; a null comes out as unmatched."""
+    """Dates and times match by value; a null is output as unmatched."""
     stream = pa.table({"a": values, "n": [0, 1]})
     master = pa.table({"id_a": values.drop_null(), "name": ["tea"]})
     join = CHybridJoin(MemoryRelation(master, ["id_a"]), stream.schema, "a", 100_000, how="left")

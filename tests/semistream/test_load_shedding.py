@@ -1,4 +1,4 @@
-"""Under high load the most expensive tuples go to disk, and every one of them comes back."""
+"""Under high load the most expensive tuples go to disk, and every one of them is replayed."""
 
 import errno
 import os
@@ -126,7 +126,7 @@ def test_upfront_shedding_takes_the_newest_of_the_buffer(tmp_path: Path) -> None
 
 
 def test_looks_up_away_from_where_it_sheds(tmp_path: Path) -> None:
-    """With a shedder the page of the tuple at 15% of the queue is read."""
+    """A join with a shedder reads the page of the tuple at 15% of the queue."""
     schema = cases.stream("string", []).schema
     choice = _join(LoadShedder(ShedStore(tmp_path, schema)), schema).page_choice
     assert isinstance(choice, OldestFirst)
@@ -162,7 +162,7 @@ def test_all_that_waits_can_be_shed_and_joined_by_another_process(tmp_path: Path
 
 @pytest.mark.parametrize("pages", [0, 3])
 def test_after_the_deadline_the_front_stage_goes_on_and_the_rest_is_shed(tmp_path: Path, pages: int) -> None:
-    """After the deadline no page is read, `feed` and `finish` work as before, and a file has at most 1/16 of h_S."""
+    """After the deadline no page is read: the front stage matches, and the rest is shed in small files."""
     stream = cases.stream("string", cases.master_numbers() * 4)
     relation = MemoryRelation(cases.master("string", cases.master_numbers()), ["id_a"], page_rows=4)
     join = TimedCHybridJoin(
@@ -266,7 +266,7 @@ def test_a_file_replayed_in_part_gives_each_tuple_once(tmp_path: Path, steps: in
 
 
 def test_an_unreadable_file_is_an_error_each_time(tmp_path: Path) -> None:
-    """A join that cannot read a shed file fails each time; it does not seem to have finished."""
+    """A join that cannot read a shed file fails at each attempt, and never seems finished."""
     stream = cases.stream("string", cases.master_numbers())
     store = ShedStore(tmp_path, stream.schema)
     store.add(stream.to_batches()[0])

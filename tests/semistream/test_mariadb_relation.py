@@ -61,7 +61,7 @@ def test_pages_are_ranges_of_the_key(mariadb: Connect, connections: list[Any]) -
 
 
 def test_looks_keys_up(mariadb: Connect, connections: list[Any]) -> None:
-    """The table's index returns the page of a key, or -1."""
+    """The table's index returns the page of a key, or -1 if there is none."""
     relation = _open(mariadb, connections)
     ordered = sorted(cases.master_numbers())
     wanted = np.array([*ordered, -5, 1000])
@@ -86,7 +86,7 @@ def test_every_join_reads_it(
 
 
 def test_opens_a_broken_connection_again(mariadb: Connect, connections: list[Any]) -> None:
-    """When the server ends the connection, the next read opens exactly one other."""
+    """When the server ends the connection, the next read opens exactly one new one."""
     relation = _open(mariadb, connections)
     before = relation.read_page(0).rows.to_pylist()
     with mariadb() as other, other.cursor() as cursor:
@@ -96,7 +96,7 @@ def test_opens_a_broken_connection_again(mariadb: Connect, connections: list[Any
 
 
 def test_says_that_the_server_is_away(mariadb: Connect, connections: list[Any]) -> None:
-    """While no connection can be opened, each read raises the driver's own error."""
+    """While no connection can be opened, each read raises the driver's error."""
     away = False
 
     def connect() -> Any:  # noqa: ANN401 - pymysql has no types of its own here
@@ -128,7 +128,7 @@ def test_sees_rows_that_came_after_it_was_opened(mariadb: Connect, connections: 
 
 
 def test_a_page_that_outgrows_its_memory_is_an_error(mariadb: Connect, connections: list[Any]) -> None:
-    """A page that outgrows the room that was planned for it is an error."""
+    """A page that grows beyond its planned memory is an error."""
     relation = _open(mariadb, connections)
     with mariadb() as other, other.cursor() as cursor:
         cursor.executemany("INSERT INTO product (id_a) VALUES (%s)", [(n,) for n in range(-1000, -1)])
@@ -138,6 +138,6 @@ def test_a_page_that_outgrows_its_memory_is_an_error(mariadb: Connect, connectio
 
 
 def test_a_key_of_text_is_refused() -> None:
-    """A key of text is refused: its order is the server's own, so pages cannot be ranges of it."""
+    """A text key is refused, because the server's collation orders it, so pages cannot be ranges of it."""
     with pytest.raises(ValueError, match=r"key must be one integer column, got .*id_a: string.*: use a page file"):
         MariaDbRelation(lambda: None, "product", cases.master("string", []).schema, "id_a")

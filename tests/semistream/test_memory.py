@@ -1,4 +1,4 @@
-"""A join's memory is a number, and it holds."""
+"""A join never uses more memory than it reports."""
 
 import gc
 from typing import Any

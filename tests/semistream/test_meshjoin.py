@@ -30,7 +30,7 @@ def _run(join: SemiStreamJoin, stream: pa.Table) -> list[pa.RecordBatch]:
 @pytest.mark.parametrize("kind", cases.KEY_KINDS)
 @pytest.mark.parametrize("algorithm", [MeshJoin, RMeshJoin, OrderedMeshJoin])
 def test_joins_many_to_many(algorithm: type[MeshJoin], kind: str, how: How) -> None:
-    """Each stream tuple comes out once for each master row with its key."""
+    """Each stream tuple is output once for each master row with its key."""
     rng = np.random.default_rng(11)
     table = cases.master(kind, rng.integers(0, 30, 50).tolist())
     stream = cases.stream(kind, rng.integers(0, 40, 60).tolist())
@@ -63,7 +63,7 @@ def _tables(kind: pa.DataType, lows: list[Any], values: list[Any]) -> tuple[pa.T
 def test_joins_by_ranges_and_inequalities(
     lows: list[Any], values: list[Any], kind: pa.DataType, sign: str, how: How
 ) -> None:
-    """A stream tuple comes out once for each master row whose interval holds its value; null matches nothing."""
+    """A stream tuple is output once for each master row whose interval contains its value; null matches nothing."""
     master, stream = _tables(kind, lows, values)
     compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
     condition: Condition = Between("low", "high") if sign == "between" else Compare(sign, "low")  # type: ignore[arg-type]
@@ -81,7 +81,7 @@ def test_joins_by_ranges_and_inequalities(
 
 
 def test_the_limits_of_integers_are_compared_rightly() -> None:
-    """The least and the greatest integer are neither below nor above themselves."""
+    """Comparisons with the least and the greatest integer are exact, for each of the four signs."""
     limits = [np.iinfo(np.int64).min, np.iinfo(np.int64).max, 0]
     master, stream = pa.table({"id": [0, 1, 2], "low": limits}), pa.table({"n": [0, 1, 2], "at": limits})
     for sign, compare in (("<", operator.lt), ("<=", operator.le), (">", operator.gt), (">=", operator.ge)):
@@ -96,7 +96,7 @@ def test_the_limits_of_integers_are_compared_rightly() -> None:
 
 
 def test_values_that_cannot_be_compared_are_refused() -> None:
-    """A condition between an integer and a float column is refused: a cast has to say what is meant."""
+    """A condition between an integer and a float column is refused; the author has to add a cast."""
     master, stream = pa.table({"id": [1], "low": [0.5]}), pa.table({"at": [1]})
     with pytest.raises(ValueError, match="must be of one type, got int64 of the stream and double of low"):
         ConditionMeshJoin(MemoryRelation(master, ["id"]), stream.schema, "at", MEMORY, condition=Compare("<", "low"))

@@ -1,4 +1,4 @@
-"""The joins are a library of their own: installed alone, light to import, compiled once."""
+"""The joins are a library: it installs alone, imports fast and compiles once."""
 
 import contextlib
 import doctest
@@ -39,7 +39,7 @@ def _run(python: str | Path, code: str, folder: Path | None = None) -> str:
 
 
 def test_the_example_in_the_docstring_works() -> None:
-    """The package's docstring shows what a reader can paste."""
+    """The example in the package's docstring runs as it is."""
     results = doctest.testmod(semistream)
     assert results.attempted == 6
     assert results.failed == 0
@@ -56,7 +56,7 @@ def test_the_readme_shows_what_its_code_prints(tmp_path: Path, monkeypatch: pyte
 
 
 def test_installs_alone_and_runs_the_readme(tmp_path: Path) -> None:
-    """An empty environment gets the three dependencies and theirs, and the README's examples run in it."""
+    """In an empty environment the package installs only its dependencies, and the README's examples run."""
     uv = shutil.which("uv") or str(ROOT / ".freshet" / "tools" / "bin" / "uv")
     environment, folder = tmp_path / "environment", tmp_path / "folder"
     folder.mkdir()
@@ -73,7 +73,7 @@ def test_installs_alone_and_runs_the_readme(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["semistream", *MODULES])
 def test_every_module_says_what_is_public(name: str) -> None:
-    """`__all__` has the module's own public functions and classes, and nothing that is not there."""
+    """`__all__` lists exactly the module's own public functions and classes."""
     module = importlib.import_module(name)
     public = set(module.__all__)
     assert public <= set(vars(module))
@@ -82,7 +82,7 @@ def test_every_module_says_what_is_public(name: str) -> None:
 
 
 def test_the_version_is_the_one_of_the_installed_package() -> None:
-    """It stands in semistream/pyproject.toml alone."""
+    """The version is defined in semistream/pyproject.toml only."""
     assert semistream.__version__ == importlib.metadata.version("semistream")
 
 
@@ -94,7 +94,7 @@ def test_imports_no_engine_broker_scheduler_driver_or_other_room() -> None:
 
 
 def test_a_second_process_does_not_compile() -> None:
-    """After `warm_up` machine code comes from numba's cache: another process compiles nothing."""
+    """After `warm_up` machine code comes from numba's cache: a second process compiles nothing."""
     _run(sys.executable, "from semistream.warm_up import warm_up; warm_up()")
     count = """
 import numba.core.event as event

@@ -1,4 +1,4 @@
-"""A page file holds a relation of any size, complete or not at all."""
+"""A page file holds a complete relation of any size, or does not exist."""
 
 import os
 from collections.abc import Iterator
@@ -179,7 +179,7 @@ def test_the_first_read_seeks(tmp_path: Path) -> None:
 
 
 def test_dictionaries_are_refused(tmp_path: Path) -> None:
-    """The writer refuses a dictionary, also in a list, and leaves no file."""
+    """The writer refuses a dictionary column, also inside a list, and leaves no file."""
     words = pa.array(["tea"]).dictionary_encode()
     for column in (words, pa.array([["tea"]], pa.list_(words.type))):
         table = pa.table({"id": [1], "name": column})

@@ -42,7 +42,7 @@ def test_each_refinement_of_hybridjoin_is_faster_than_the_one_before() -> None:
 
 
 def test_where_few_tuples_wait_for_a_page_skew_decides_between_meshjoin_and_hybridjoin() -> None:
-    """If a seek takes longer than a transfer, MESHJOIN is ahead at e = 0 and HYBRIDJOIN at e = 1."""
+    """If a seek takes longer than a transfer, MESHJOIN is faster at e = 0 and HYBRIDJOIN at e = 1."""
     ratio = _ratios(few_waiting(FEW_WAIT))
     assert ratio["HYBRIDJOIN / MESHJOIN, few wait, e = 0"] < 0.9
     assert ratio["HYBRIDJOIN / MESHJOIN, few wait, e = 1"] > 1

@@ -14,13 +14,13 @@ SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("note", pa.string())])
 
 
 class MachineStoppedError(BaseException):
-    """The machine has stopped; no code handles this."""
+    """The simulated machine has stopped; the code under test does not catch this error."""
 
 
 class Machine:
-    """The system calls of a machine that stops before the call with number `stop_at`.
+    """Replace the system calls by those of a machine that stops before the call with number `stop_at`.
 
-    It remembers what has been synced. `restart` leaves in the directory what a disk may keep: an unsynced file loses
+    It remembers what has been synced. `restart` leaves in the directory what a disk can keep: an unsynced file loses
     half of its bytes; renames and removals in an unsynced directory are undone, or kept.
     """
 
@@ -70,7 +70,7 @@ class Machine:
             self.undo.append(lambda: gone.write_bytes(content))
 
     def restart(self, *, directory_kept: bool) -> None:
-        """Leave on the disk what a stop may leave."""
+        """Reduce the directory to what the disk can hold after the stop."""
         for descriptor in self.descriptors:
             self.close(descriptor)
         for path in map(Path, self.unsynced):
@@ -86,7 +86,7 @@ def _batch(number: int) -> pa.RecordBatch:
 
 
 def _work(store: ShedStore, added: list[int], removing: list[int], removed: list[int]) -> None:
-    """Add three batches and remove two; note what has begun and what has returned."""
+    """Add three batches and remove two; record which calls have begun and which have returned."""
     for number in range(2):
         store.add(_batch(number))
         added.append(number)
@@ -134,7 +134,7 @@ def test_keeps_what_was_added_through_a_stop_between_any_two_calls(tmp_path: Pat
 
 
 def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
-    """A flipped bit is found when the file is read."""
+    """Reading a file with a flipped bit is an error."""
     store = ShedStore(tmp_path, SCHEMA)
     store.add(_batch(1))
     path = tmp_path / store.names[0]
@@ -146,7 +146,7 @@ def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_file_of_other_columns_is_an_error(tmp_path: Path) -> None:
-    """When the stream's columns have changed, no column is read as another type or by its place."""
+    """A file written with other columns is an error: no column is read by position or as another type."""
     ShedStore(tmp_path, SCHEMA).add(_batch(1))
     retyped = pa.schema([pa.field("n", pa.float64()), SCHEMA.field("note")])
     swapped = pa.schema([SCHEMA.field("note"), SCHEMA.field("n")])
@@ -161,7 +161,7 @@ def test_a_file_of_other_columns_is_an_error(tmp_path: Path) -> None:
 def test_stores_that_share_a_directory_keep_out_of_each_others_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither overwrites a file of the other, nor removes one that the other is writing."""
+    """Two stores in one directory overwrite none of each other's files and remove none that is being written."""
     first, second = ShedStore(tmp_path, SCHEMA), ShedStore(tmp_path, SCHEMA)
     second.add(_batch(1))
     fsync = os.fsync
@@ -178,7 +178,7 @@ def test_stores_that_share_a_directory_keep_out_of_each_others_way(
 
 
 def test_a_new_directory_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every new directory is synced into its parent."""
+    """Every new directory is synced into its parent, so it survives a power loss."""
     synced: list[str] = []
     fsync = os.fsync
 

@@ -1,4 +1,4 @@
-"""The whole stack, Airflow included."""
+"""Fixtures with the whole stack, Airflow included."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def running(running: Settings) -> Settings:
-    """Kafka, MariaDB and Airflow of this test run alone."""
+    """Return the settings of this test run's Kafka, MariaDB and Airflow."""
     stack.up(print)
     return running

@@ -1,4 +1,4 @@
-"""The README's commands, as make calls them, while the services run."""
+"""The README's commands work, called by make as users do, while the services run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_up_when_everything_runs_changes_nothing(running: Settings) -> None:
-    """It checks each service, prints that it is healthy, and keeps the supervisor."""
+    """`make up` on a running stack reports each service as healthy and keeps the supervisor."""
     before = (running.state / "supervisord.pid").read_text()
     answer = make("up")
     assert answer.returncode == 0, answer.stderr
@@ -41,7 +41,7 @@ def test_up_when_everything_runs_changes_nothing(running: Settings) -> None:
 
 
 def test_commands_know_the_settings_of_the_running_system(running: Settings) -> None:
-    """Only FRESHET_STATE must be set again; a start with another port is refused."""
+    """Commands need only FRESHET_STATE to find the running stack; a start with another port is refused."""
     ports = {PREFIX + name.upper() for name in PORTS}
     environment = {name: value for name, value in os.environ.items() if name not in ports}
     assert make("status", env=environment).returncode == 0
@@ -52,7 +52,7 @@ def test_commands_know_the_settings_of_the_running_system(running: Settings) -> 
 
 
 def test_variables_of_another_spark_and_of_a_proxy_are_ignored(running: Settings) -> None:
-    """They are meant for other programs."""
+    """Variables that belong to another Spark or to a proxy do not affect the commands."""
     foreign = {"http_proxy": "http://127.0.0.1:9", "SPARK_HOME": "/nowhere", "PYSPARK_DRIVER_PYTHON": "jupyter"}
     assert make("status", env={**os.environ, **foreign}).returncode == 0
     shown = make("--eval=shown: ; @env", "shown", env={**os.environ, **foreign}).stdout
@@ -63,7 +63,7 @@ def test_variables_of_another_spark_and_of_a_proxy_are_ignored(running: Settings
 
 
 def test_sql_is_an_analysts_prompt(migrated: Settings) -> None:
-    """It reads what analysts may read, and writes nothing."""
+    """`make sql` reads the tables that analysts can read, and cannot write."""
     read = make("sql", input="SELECT COUNT(*) >= 0 AS there FROM sales")
     assert read.stdout.splitlines() == ["there", "1"]
     assert read.stderr == ""
@@ -73,12 +73,12 @@ def test_sql_is_an_analysts_prompt(migrated: Settings) -> None:
 
 
 def test_password_prints_airflows_login(running: Settings) -> None:
-    """User and password, as Airflow's page asks for them."""
+    """`make password` prints the user and the password for Airflow's page."""
     assert make("password").stdout == f"user admin, password {running.airflow_password.get_secret_value()}\n"
 
 
 def test_settings_prints_values_but_no_secret(running: Settings) -> None:
-    """Each line has name, value and description."""
+    """`make settings` prints name, value and description of each setting, and no secret."""
     printed = make("settings").stdout
     assert f"FRESHET_KAFKA_PORT                 {running.kafka_port}" in printed
     assert running.owner_password.get_secret_value() not in printed
@@ -86,7 +86,7 @@ def test_settings_prints_values_but_no_secret(running: Settings) -> None:
 
 @pytest.mark.usefixtures("topics")
 def test_topic_prints_new_events_until_ctrl_c(running: Settings, tmp_path: Path) -> None:
-    """A message that is sent while it runs is printed."""
+    """`make topic` prints a message that is sent while it runs, until Ctrl-C."""
     printed = tmp_path / "printed"
     with printed.open("w") as output:
         watcher = subprocess.Popen(["make", "topic"], cwd=ROOT, stdout=output, start_new_session=True)
@@ -104,7 +104,7 @@ def test_topic_prints_new_events_until_ctrl_c(running: Settings, tmp_path: Path)
 
 
 def test_topic_ends_quietly_when_its_reader_closes_the_pipe(topics: Settings) -> None:
-    """As in `make topic | head -1`."""
+    """`make topic | head -1` ends without an error."""
     producer = KafkaProducer(bootstrap_servers=topics.kafka_bootstrap)
     with subprocess.Popen(
         ["make", "topic"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -125,7 +125,7 @@ def test_topic_ends_quietly_when_its_reader_closes_the_pipe(topics: Settings) ->
 
 @pytest.mark.usefixtures("running")
 def test_logs_end_on_ctrl_c() -> None:
-    """Without a traceback."""
+    """Ctrl-C ends `make logs` without a traceback."""
     with subprocess.Popen(
         ["make", "logs"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as watcher:
@@ -140,7 +140,7 @@ def test_logs_end_on_ctrl_c() -> None:
 def test_a_command_whose_service_is_down_says_what_to_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """One line of ours, not the client's error."""
+    """A command whose service is down prints one line with the command to type, not the client's error."""
     monkeypatch.setenv("FRESHET_STATE", str(tmp_path))
     ensure_secrets(tmp_path / "secrets.env")
     for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
@@ -154,7 +154,7 @@ def test_a_command_whose_service_is_down_says_what_to_type(
 
 
 def test_commands_before_the_first_start_say_what_to_type(tmp_path: Path) -> None:
-    """One line, not a traceback."""
+    """Before the first start, a command prints one line with the command to type, without a traceback."""
     environment = {"PATH": os.environ["PATH"], "FRESHET_STATE": str(tmp_path / "never")}
     for command in ("status", "password", "logs"):
         answer = make(command, env=environment)

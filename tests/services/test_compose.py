@@ -1,4 +1,4 @@
-"""docker-compose.yml runs the programs and versions of one machine, and gives each container only its own secrets."""
+"""docker-compose.yml runs the programs and versions of one machine; each container gets only its own secrets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OURS = {name: service for name, service in SERVICES.items() if "build" in servic
 AIRFLOW = {name: service["command"][3:] for name, service in OURS.items() if "services.airflow" in service["command"]}
 ONE_SHOTS = {"airflow-migration", "warehouse-accounts"}
 NOT_SHIPPED = {"tests", "docs", "benchmarks"}
-GOOD_DEFAULTS = {  # settings whose default fits a container too; a service must set every other one
+GOOD_DEFAULTS = {  # settings whose default also fits a container; a service must set every other setting
     "pipelines",
     "airflow_parallelism",
     "airflow_port",
@@ -53,20 +53,20 @@ GOOD_DEFAULTS = {  # settings whose default fits a container too; a service must
 
 
 def given(service: str) -> dict[str, str]:
-    """The environment of a container's program; the value of a secret is the name of its variable in `.env`."""
+    """Return the environment of a container's program; a secret's value is the name of its variable in `.env`."""
     values: dict[str, object] = SERVICES[service].get("environment", {})
     from_image = dict(re.findall(r"(FRESHET_\w+)=(\S+)", DOCKERFILE)) if service in OURS else {}
     return {**from_image, **{name: REQUIRED.sub(r"\1", str(value)) for name, value in values.items()}}
 
 
 def secrets_of(service: str) -> set[str]:
-    """The secrets that a container gets, by the setting's name."""
+    """Return the secrets that a container gets, by the setting's name."""
     return {name for name in SECRET_NAMES if PREFIX + name.upper() in given(service)}
 
 
 @pytest.fixture
 def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
-    """Read the settings as a container's program does; one variable may be left out."""
+    """Read the settings as a container's program does, optionally without one variable."""
 
     def read(service: str, without: str = "") -> Settings:
         for name in Settings.model_fields:
@@ -81,7 +81,7 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Set
 
 
 def test_the_file_is_a_valid_compose_file() -> None:
-    """Against the schema of the compose specification."""
+    """docker-compose.yml is valid by the schema of the compose specification."""
     checker = [str(Path(sys.executable).with_name("check-jsonschema")), "--builtin-schema", "vendor.compose-spec"]
     answer = subprocess.run([*checker, str(ROOT / "docker-compose.yml")], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout
@@ -89,13 +89,13 @@ def test_the_file_is_a_valid_compose_file() -> None:
 
 @pytest.mark.parametrize("image", [service["image"] for name, service in SERVICES.items() if name not in OURS])
 def test_every_image_has_an_exact_version(image: str) -> None:
-    """Neither `latest` nor a tag that moves with minor versions; ours is built from this repository."""
+    """Each image has an exact version, not `latest` or a tag that moves; Freshet's is built from this repository."""
     assert EXACT.fullmatch(image)
     assert image.partition(":")[2].count(".") >= 2 or image.startswith("postgres:")  # PostgreSQL counts major.minor
 
 
 def test_images_have_the_versions_of_one_machine() -> None:
-    """A server runs the versions that are tested on one machine."""
+    """Each server's image has the version that the tests run on one machine."""
     images = {name: service["image"] for name, service in SERVICES.items()}
     assert images["kafka"] == f"apache/kafka:{POM['kafka.version']}"
     assert images["mariadb"] == f"mariadb:{POM['mariadb.version']}"
@@ -103,7 +103,7 @@ def test_images_have_the_versions_of_one_machine() -> None:
 
 
 def test_our_image_is_built_from_exact_versions() -> None:
-    """Base images, the installer, Python's packages and the connector's jars."""
+    """The Dockerfile pins base images, the installer, Python's packages and the connector's jars."""
     stages = re.findall(r"^FROM (\S+)(?: AS (\w+))?$", DOCKERFILE, re.MULTILINE)
     assert len(stages) == DOCKERFILE.count("FROM ")
     assert all(EXACT.fullmatch(image) and image.count(".") >= 2 for image, _ in stages), stages
@@ -116,14 +116,14 @@ def test_our_image_is_built_from_exact_versions() -> None:
 
 
 def test_our_image_runs_the_repository_as_an_ordinary_user() -> None:
-    """From the folder that is on PYTHONPATH; the last USER runs the container."""
+    """The image runs as an ordinary user, in the folder that is on PYTHONPATH."""
     folders = re.findall(r"^WORKDIR (\S+)$", DOCKERFILE, re.MULTILINE)
     assert f"PYTHONPATH={folders[-1]} " in DOCKERFILE
     assert re.findall(r"^USER (\w+)$", DOCKERFILE, re.MULTILINE) == ["freshet"]
 
 
 def test_our_image_holds_only_what_runs() -> None:
-    """An allow-list: `.env`, git's history and a machine's state cannot get in."""
+    """.dockerignore is an allow-list, so `.env`, git's history and a machine's state stay out of the image."""
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     assert lines[0] == "*"
     allowed = {line.removeprefix("!") for line in lines if line.startswith("!")}
@@ -133,7 +133,7 @@ def test_our_image_holds_only_what_runs() -> None:
 
 @pytest.mark.parametrize("name", [*SERVICES])
 def test_others_wait_for_a_services_health_or_for_a_one_shots_success(name: str) -> None:
-    """A service has a health check; a one-shot has none and does not restart."""
+    """Every service has a health check for its dependants; a one-shot has none and does not restart."""
     waiting = [
         needed[name]["condition"] for each in SERVICES.values() if name in (needed := each.get("depends_on", {}))
     ]
@@ -148,7 +148,7 @@ def test_others_wait_for_a_services_health_or_for_a_one_shots_success(name: str)
 
 
 def test_services_start_in_the_order_of_one_machine() -> None:
-    """Databases, then accounts and tables, then Airflow; tasks wait for everything that they use."""
+    """Databases start first, then accounts and tables, then Airflow; tasks wait for everything that they use."""
     waits = {name: set(service.get("depends_on", {})) for name, service in SERVICES.items()}
     assert waits["airflow-migration"] == {"airflow-database"}
     assert waits["warehouse-accounts"] == {"mariadb"}
@@ -158,7 +158,7 @@ def test_services_start_in_the_order_of_one_machine() -> None:
 
 @pytest.mark.parametrize("name", [*OURS])
 def test_commands_are_programs_of_this_repository_or_spark(name: str) -> None:
-    """Each one exists."""
+    """Each command in the file is a program that exists."""
     for command in (OURS[name]["command"], OURS[name].get("healthcheck", {"test": ["CMD"]})["test"][1:]):
         if command[:1] == ["spark-class"]:
             (jar,) = (Path(sys.prefix) / "lib").glob("python*/site-packages/pyspark/jars/spark-core_*.jar")
@@ -172,7 +172,7 @@ def test_commands_are_programs_of_this_repository_or_spark(name: str) -> None:
 
 
 def test_airflow_has_the_commands_of_one_machine() -> None:
-    """The same four components with the same arguments."""
+    """The file runs the same four Airflow components, with the same arguments, as one machine."""
     supervised = RawConfigParser()
     supervised.read(ROOT / "services" / "supervisord.conf")
     programs = [
@@ -185,7 +185,7 @@ def test_airflow_has_the_commands_of_one_machine() -> None:
 
 
 def test_kafka_has_the_properties_of_one_machine() -> None:
-    """Except for addresses and folders."""
+    """Kafka has the same properties as on one machine, except for addresses and folders."""
     lines = [line.partition("=") for line in kafka.PROPERTIES.splitlines()]
     wanted = {"KAFKA_" + name.upper().replace(".", "_"): value for name, _, value in lines if "127.0.0.1" not in value}
     wanted["KAFKA_LOG_DIRS"] = "/var/lib/kafka/data"
@@ -199,7 +199,7 @@ def test_kafka_has_the_properties_of_one_machine() -> None:
 
 
 def test_mariadb_has_the_options_of_one_machine(tmp_path: Path) -> None:
-    """Except for addresses, folders and the user."""
+    """MariaDB has the same options as on one machine, except for addresses, folders and the user."""
     of_machine = (
         "--no-defaults",
         "--basedir",
@@ -217,7 +217,7 @@ def test_mariadb_has_the_options_of_one_machine(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_set_by_a_service_or_has_a_good_default() -> None:
-    """A new setting fails here until somebody decides; so does a misspelt variable."""
+    """Each setting is set by a service or is on the list of good defaults; a misspelt variable fails."""
     variables = {name for service in SERVICES for name in given(service) if name.startswith(PREFIX)}
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     assert variables <= known
@@ -225,7 +225,7 @@ def test_every_setting_is_set_by_a_service_or_has_a_good_default() -> None:
 
 
 def test_every_variable_that_the_code_reads_is_a_setting() -> None:
-    """Except for variables between our own processes, and the interpreter for the installer."""
+    """Every variable that the code reads is a setting, except internal ones and the installer's interpreter."""
     internal = {stack.MARK, KEPT_BY, "FRESHET_RUN", "FRESHET_PYTHON"}
     files = [
         file
@@ -238,7 +238,7 @@ def test_every_variable_that_the_code_reads_is_a_setting() -> None:
 
 @pytest.mark.parametrize("name", ["scheduler", "dag-processor", "triggerer"])
 def test_the_health_check_of_an_airflow_component_is_its_own(name: str) -> None:
-    """Not the one of another component."""
+    """Each Airflow component's health check asks that component."""
     assert SERVICES[f"airflow-{name}"]["healthcheck"]["test"][-1] == name.replace("-", "_")
 
 
@@ -246,7 +246,7 @@ def test_the_health_check_of_an_airflow_component_is_its_own(name: str) -> None:
 def test_airflow_finds_everything_and_nothing_on_its_own_loopback(
     name: str, arguments: list[str], inside: Callable[..., Settings]
 ) -> None:
-    """The environment that the program makes for the component names other containers only."""
+    """The environment of each Airflow component has addresses of other containers only, none on loopback."""
     environment = airflow.environment(inside(name), arguments[0])
     addresses = {
         variable: value
@@ -267,12 +267,12 @@ def test_airflow_finds_everything_and_nothing_on_its_own_loopback(
 
 
 def test_the_web_server_listens_on_its_containers_addresses(inside: Callable[..., Settings]) -> None:
-    """The other components call it."""
+    """The web server listens on its container's addresses, because other components call it."""
     assert inside("airflow-api-server").airflow_host == "0.0.0.0"  # noqa: S104  # its container's addresses
 
 
 def test_tasks_find_kafka_the_warehouse_and_spark(inside: Callable[..., Settings]) -> None:
-    """By Airflow's connections; Spark's executors find the driver."""
+    """Tasks find Kafka, the warehouse and Spark by Airflow's connections; Spark's executors find the driver."""
     environment = airflow.environment(inside("airflow-scheduler"), "scheduler")
     connections = {name: json.loads(value) for name, value in environment.items() if name.startswith("AIRFLOW_CONN_")}
     assert {
@@ -290,7 +290,7 @@ def test_tasks_find_kafka_the_warehouse_and_spark(inside: Callable[..., Settings
 def test_an_airflow_component_has_exactly_the_secrets_that_it_uses(
     name: str, arguments: list[str], inside: Callable[..., Settings], tmp_path: Path
 ) -> None:
-    """It starts with them; without one of them the error names it."""
+    """A component starts with its secrets; without any one of them the error states its name."""
 
     def start(config: Settings) -> None:
         airflow.environment(config, arguments[0])
@@ -321,7 +321,7 @@ def test_only_clients_of_the_warehouse_have_its_passwords(inside: Callable[..., 
 
 
 def test_root_logs_in_from_the_servers_own_address_only(inside: Callable[..., Settings]) -> None:
-    """As on one machine: the one-shot that creates the accounts shares the server's network."""
+    """Root logs in from the server's address only, so the one-shot that creates accounts shares its network."""
     assert OURS["warehouse-accounts"]["network_mode"] == "service:mariadb"
     assert login("root", inside("warehouse-accounts")).host == given("mariadb")["MARIADB_ROOT_HOST"] == "127.0.0.1"
 
@@ -339,7 +339,7 @@ def test_no_secret_is_in_the_file(name: str) -> None:
 
 
 def test_the_example_lists_the_required_variables_without_values() -> None:
-    """A copy with every line filled in is complete; compose refuses one with an empty line."""
+    """`.env.example` lists every required variable; compose refuses an empty value."""
     lines = [line for line in (ROOT / ".env.example").read_text().splitlines() if line and not line.startswith("#")]
     required = set(REQUIRED.findall((ROOT / "docker-compose.yml").read_text()))
     assert sorted(lines) == sorted(f"{name}=" for name in required)
@@ -347,14 +347,14 @@ def test_the_example_lists_the_required_variables_without_values() -> None:
 
 
 def test_only_airflows_web_port_is_published() -> None:
-    """On the server's loopback only."""
+    """The only published port is Airflow's web port, on the server's loopback."""
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert published == {"airflow-api-server": ["127.0.0.1:18080:18080"]}
     assert not [name for name, service in SERVICES.items() if service.get("network_mode", "").startswith("host")]
 
 
 def test_what_must_outlive_a_container_is_in_a_named_volume() -> None:
-    """Drivers and executors share the state, Airflow's components the logs; the servers share nothing."""
+    """Named volumes hold durable data: driver and executors share the state, Airflow's components share the logs."""
     mounts = {name: [mount.split(":") for mount in service.get("volumes", [])] for name, service in SERVICES.items()}
     assert {volume for mounted in mounts.values() for volume, _ in mounted} == set(COMPOSE["volumes"])
     users = {volume: {name for name in mounts if [volume, path] in mounts[name]} for volume, path in WHERE.items()}
@@ -365,7 +365,7 @@ def test_what_must_outlive_a_container_is_in_a_named_volume() -> None:
 
 @pytest.mark.parametrize("service", [*health.CONTAINER_CHECKS])
 def test_a_health_check_fails_in_one_line_when_nobody_answers(service: str, tmp_path: Path) -> None:
-    """It runs as in a container, in a network where nothing else runs."""
+    """A health check that gets no answer fails with one line."""
     alone = ["unshare", "--net", "--map-root-user"]
     if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this kernel does not let users create a network")

@@ -1,4 +1,4 @@
-"""Installing and removing, in a copy of the project with stand-ins for the programs that download."""
+"""Installation and removal, in a copy of the project with stand-ins for the programs that download."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_NETWORK = (
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The files that make and the installer read, and stand-ins that do nothing and succeed."""
+    """Copy the files that make and the installer read, with stand-ins that do nothing and succeed."""
     clone = tmp_path / "clone"
     (clone / "services").mkdir(parents=True)
     for file in (*(ROOT / "services").glob("*.py"), ROOT / "services" / "pom.xml"):
@@ -62,7 +62,7 @@ def install(clone: Path, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_failed_download_of_packages_is_one_line_with_the_log_and_the_next_step(clone: Path) -> None:
-    """The line quotes the last line of uv's output."""
+    """A failed download of packages is one line that quotes the last line of uv's output."""
     program(clone.parent / "bin" / "uv", "error: tunnel to the index failed", code=2)
     answer = install(clone)
     assert answer.returncode == 1
@@ -72,7 +72,7 @@ def test_a_failed_download_of_packages_is_one_line_with_the_log_and_the_next_ste
 
 
 def test_a_failed_download_of_jars_is_one_line_with_mavens_first_error(clone: Path) -> None:
-    """Without Maven's colours; its last line names no reason."""
+    """A failed download of jars is one line with Maven's first error, because its last line has no reason."""
     program(clone.parent / "bin" / "mvn", NO_NETWORK, code=1)
     (line,) = install(clone).stderr.splitlines()
     assert (
@@ -81,7 +81,7 @@ def test_a_failed_download_of_jars_is_one_line_with_mavens_first_error(clone: Pa
 
 
 def test_a_second_installation_runs_nothing(clone: Path) -> None:
-    """With the user's own server; the bundled one is a part that is still missing."""
+    """A second installation with the user's own server runs nothing; with the bundled one it adds that part."""
     own = {"FRESHET_MARIADBD": "mariadbd"}
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
     assert install(clone, **own).returncode == 0
@@ -94,7 +94,7 @@ def test_a_second_installation_runs_nothing(clone: Path) -> None:
 
 
 def test_a_changed_lock_file_installs_its_parts_again(clone: Path) -> None:
-    """The Python packages, and the archive of their Spark."""
+    """A changed lock file reinstalls the Python packages and the class archive of their Spark."""
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
     assert install(clone, FRESHET_MARIADBD="mariadbd").returncode == 0
     with (clone / "uv.lock").open("a") as lock:
@@ -104,7 +104,7 @@ def test_a_changed_lock_file_installs_its_parts_again(clone: Path) -> None:
 
 
 def test_kernels_are_compiled_again_when_one_of_them_has_changed(clone: Path) -> None:
-    """Kernels that call it would keep the old code; a change elsewhere compiles nothing."""
+    """A change in a kernel's file recompiles all kernels, because callers cache old code; other changes do not."""
     own = {"FRESHET_MARIADBD": "mariadbd"}
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
     assert install(clone, **own).returncode == 0
@@ -121,7 +121,7 @@ def test_kernels_are_compiled_again_when_one_of_them_has_changed(clone: Path) ->
 
 
 def test_a_clone_that_was_moved_is_installed_again(clone: Path) -> None:
-    """The programs in a virtual environment contain its path."""
+    """A moved clone is reinstalled, because the programs of a virtual environment contain its path."""
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "")
     assert install(clone, FRESHET_MARIADBD="mariadbd").returncode == 0
     moved = clone.rename(clone.with_name("moved"))
@@ -129,7 +129,7 @@ def test_a_clone_that_was_moved_is_installed_again(clone: Path) -> None:
 
 
 def test_the_installation_succeeds_without_a_class_archive(clone: Path) -> None:
-    """It says that applications start later, and why."""
+    """Without a class archive the installation succeeds, and reports that applications start later, and why."""
     program(clone / ".freshet" / "venv" / "bin" / "spark-submit", "no archive today", code=1)
     answer = install(clone, FRESHET_MARIADBD="mariadbd")
     assert answer.returncode == 0
@@ -138,14 +138,14 @@ def test_the_installation_succeeds_without_a_class_archive(clone: Path) -> None:
 
 
 def test_a_clone_that_cannot_be_written_is_one_line(clone: Path) -> None:
-    """A file is in the way of the installation's folder."""
+    """An installation folder that cannot be created is an error of one line."""
     (clone / ".freshet").touch()
     (line,) = install(clone).stderr.splitlines()
     assert line.startswith(f"make: {clone / '.freshet'} cannot be written")
 
 
 def test_no_python_at_all_is_one_line(clone: Path) -> None:
-    """The Makefile itself prints it."""
+    """Without any Python, the Makefile itself prints one line."""
     for tool in ("make", "bash"):
         (clone.parent / "bin" / tool).symlink_to(str(shutil.which(tool)))
     answer = run(clone, "make", "up", PATH=str(clone.parent / "bin"))
@@ -153,7 +153,7 @@ def test_no_python_at_all_is_one_line(clone: Path) -> None:
 
 
 def test_an_incomplete_installation_says_so_and_can_be_removed(clone: Path) -> None:
-    """Its Python cannot import the packages."""
+    """An installation whose Python cannot import the packages is reported as incomplete, and `clean` removes it."""
     program(clone / ".freshet" / "venv" / "bin" / "python", "ModuleNotFoundError", code=1)
     first, *_ = run(clone, "make", "down").stderr.splitlines()
     assert first == "make: nothing is installed yet, or not all of it. Type: make demo"
@@ -163,7 +163,7 @@ def test_an_incomplete_installation_says_so_and_can_be_removed(clone: Path) -> N
 
 
 def test_clean_ends_every_stack_whose_data_it_removes(clone: Path) -> None:
-    """Also one with a state folder of its own; a stack of another clone keeps running."""
+    """`clean` ends this clone's stacks, also one with another state folder; other clones' stacks keep running."""
     (clone / ".freshet" / "second").mkdir(parents=True)
     (clone / ".freshet" / "venv").symlink_to(Path(sys.prefix), target_is_directory=True)
     states = (clone / ".freshet" / "second", clone.parent / "elsewhere")

@@ -1,6 +1,6 @@
-"""`up` and `down` after a failure: a dead supervisor, a service that does not start, an interrupted start.
+"""`up` and `down` after a dead supervisor, a service that does not start, or an interrupted start.
 
-The stack is the test's own; only the services that a test needs are started.
+The stack belongs to the test; only the services that a test needs are started.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SECONDS = 60.0
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    """A stack that is not started; the fixture ends what a test starts."""
+    """Return the settings of a stack that is not started; end afterwards what the test starts."""
     (ROOT / ".freshet").mkdir(exist_ok=True)
     state = Path(tempfile.mkdtemp(prefix="odd-", dir=ROOT / ".freshet"))
     monkeypatch.setenv(f"{PREFIX}STATE", str(state))
@@ -50,12 +50,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
 
 
 def of(config: Settings) -> dict[str, psutil.Process]:
-    """The stack's processes by name."""
+    """Return the stack's processes by name."""
     return {each.name: each.process for each in stack.started() if each.state == config.state}
 
 
 def test_up_replaces_a_killed_supervisor(small: Settings) -> None:
-    """`status` reports the dead one; its orphans end before a new one starts."""
+    """`status` reports a killed supervisor; `up` ends its orphans, then starts a new one."""
     stack.ensure_supervisor(small, print)
     stack.start_programs(small, "kafka")
     wait_until(lambda: None if "java" in of(small) else "not yet", what="Kafka's process", seconds=SECONDS)
@@ -74,7 +74,7 @@ def test_up_replaces_a_killed_supervisor(small: Settings) -> None:
 
 
 def test_a_service_that_does_not_start_is_named_with_its_log_and_can_be_started_again(small: Settings) -> None:
-    """A file is in the way of MariaDB's folder; once it is gone, the same steps start the server."""
+    """`up` reports a service that cannot start with its log; once the cause is removed, `up` starts it."""
     in_the_way = small.state / "mariadb"
     in_the_way.touch()
     stack.ensure_supervisor(small, print)
@@ -91,7 +91,7 @@ def test_a_service_that_does_not_start_is_named_with_its_log_and_can_be_started_
 
 
 def test_down_during_a_first_up_ends_both(small: Settings) -> None:
-    """Airflow's migration too; `up` prints one line and ends."""
+    """`down` during a first `up` ends all processes, Airflow's migration too; `up` prints one line and ends."""
     command = [sys.executable, "-m", "services", "up"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as coming:
         wait_until(lambda: None if "airflow" in of(small) else "not yet", what="the migration", seconds=SECONDS)
@@ -105,7 +105,7 @@ def test_down_during_a_first_up_ends_both(small: Settings) -> None:
 
 
 def test_up_fails_at_once_when_its_supervisor_dies(small: Settings) -> None:
-    """It does not wait for a service that nobody starts."""
+    """`up` fails at once when its supervisor dies, instead of waiting for the services."""
     stack.ensure_supervisor(small, print)
     of(small)["supervisord"].kill()
     wait_until(lambda: "it answers" if stack.is_running(small) else None, what="the supervisor to end", seconds=SECONDS)

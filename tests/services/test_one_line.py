@@ -1,4 +1,4 @@
-"""Every program of services/ ends with one line when it fails, never with a traceback."""
+"""Every program of services/ that fails ends with one line, not with a traceback."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def ending(error: BaseException) -> str | int | None:
-    """The exit code, or the line, of a program that raises this."""
+    """Return the exit code, or the line, of a program that raises this exception."""
     with pytest.raises(SystemExit) as ended, one_line():
         raise error
     return ended.value.code
@@ -27,29 +27,29 @@ def ending(error: BaseException) -> str | int | None:
 
 @pytest.mark.parametrize("kind", [FreshetError, SettingsError, TransientError])
 def test_an_error_of_ours_is_its_own_line(kind: type[FreshetError]) -> None:
-    """What is wrong, then what to do; a message of several lines becomes one."""
+    """An error of Freshet ends a program with one line, cause then remedy, even if its message has several lines."""
     assert ending(kind("port 1 is\n  in use", "Use another.")) == "freshet: port 1 is in use. Use another."
 
 
 def test_an_error_of_the_system_names_the_file() -> None:
-    """As Python prints it, and what to check."""
+    """An OSError ends a program with Python's message, the file in it, and what to check."""
     line = ending(FileNotFoundError(2, "No such file or directory", "java"))
     assert str(line).startswith("freshet: [Errno 2] No such file or directory: 'java'. Check")
 
 
 def test_a_program_that_failed_is_named_with_its_exit_code() -> None:
-    """Its arguments are left out: the line stays short."""
+    """A failed subprocess is reported with its name and exit code, without its arguments."""
     line = ending(subprocess.CalledProcessError(3, ["java", "-cp", "long"]))
     assert line == "freshet: java ended with exit code 3. Its own output is above."
 
 
 def test_ctrl_c_prints_nothing() -> None:
-    """The exit code is the shell's usual one."""
+    """Ctrl-C ends a program with the shell's usual exit code and no output."""
     assert ending(KeyboardInterrupt()) == 130
 
 
 def test_an_unknown_error_keeps_its_traceback() -> None:
-    """It is a mistake in the code."""
+    """An unexpected exception keeps its traceback, because it is a mistake in the code."""
     with pytest.raises(ZeroDivisionError), one_line():
         raise ZeroDivisionError
 
@@ -90,7 +90,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..
 def test_a_bad_setting_is_the_last_line_of_every_program(
     run: Callable[..., str], program: str, words: list[str]
 ) -> None:
-    """The line names the variable, its rule and its value."""
+    """A bad setting ends every program with a line that states the variable, its rule and its value."""
     line = run(program, *words, KAFKA_PORT="many")
     assert "FRESHET_KAFKA_PORT" in line
     assert "got 'many'. Correct it, or unset it for its default." in line
@@ -98,13 +98,13 @@ def test_a_bad_setting_is_the_last_line_of_every_program(
 
 @pytest.mark.filterwarnings("ignore:.* found in sys.modules:RuntimeWarning")
 def test_a_missing_secret_names_its_variable(run: Callable[..., str]) -> None:
-    """Before anything is started."""
+    """A program whose secret is missing ends with the variable's name before it starts anything."""
     assert run("services.airflow", "triggerer").startswith("freshet: FRESHET_AIRFLOW_FERNET_KEY is not set. ")
 
 
 @pytest.mark.filterwarnings("ignore:.* found in sys.modules:RuntimeWarning")
 def test_accounts_without_a_warehouse_name_its_address(run: Callable[..., str]) -> None:
-    """Nobody listens there."""
+    """When no warehouse listens, the creation of accounts fails with its address."""
     secrets = {f"{user}_PASSWORD": "word" for user in ("ROOT", "OWNER", "LOADER", "READER", "CHECKER")}
     line = run("services.accounts", MARIADB_PORT="1025", **secrets)
     assert line.startswith("freshet: the accounts cannot be created at 127.0.0.1:1025 (")
@@ -113,6 +113,6 @@ def test_accounts_without_a_warehouse_name_its_address(run: Callable[..., str]) 
 
 @pytest.mark.filterwarnings("ignore:.* found in sys.modules:RuntimeWarning")
 def test_a_wrong_server_names_the_setting_and_its_value(run: Callable[..., str]) -> None:
-    """Also when the supervisor starts the program, whose line is then in a log."""
+    """A wrong MariaDB server is reported with setting and value, also in the log under the supervisor."""
     line = run("services.mariadb", MARIADBD="/nowhere/mariadbd")
     assert line.startswith("freshet: FRESHET_MARIADBD must be the path of a mariadbd, got '/nowhere/mariadbd'")

@@ -1,4 +1,4 @@
-"""Processes that outlive their supervisor are found by their mark and ended; no other process is."""
+"""A sweep finds processes that outlive their supervisor by their mark, and ends no other process."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def orphan(state: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def of(state: Path) -> Settings:
-    """The settings of a stack with this state folder."""
+    """Return the settings of a stack with this state folder."""
     return Settings(state=state)  # type: ignore[call-arg]
 
 
 def test_an_orphan_is_ended_and_named(tmp_path: Path) -> None:
-    """A spared process and one of another stack keep running."""
+    """A sweep ends and reports an orphan; a spared process and one of another stack keep running."""
     lines: list[str] = []
     ours, other = tmp_path / "ours", tmp_path / "other"
     with orphan(ours, "sleep", "600"), orphan(ours, "sleep", "601") as spared, orphan(other, "sleep", "600") as foreign:
@@ -46,7 +46,7 @@ def test_an_orphan_is_ended_and_named(tmp_path: Path) -> None:
 
 
 def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sweep sends SIGKILL when its time is up."""
+    """The sweep sends SIGKILL to an orphan that is still alive after the timeout."""
     monkeypatch.setattr(stack, "STOP_SECONDS", 1.0)
     with orphan(tmp_path, "bash", "-c", "trap '' TERM; while :; do /bin/true; done"):
         stack.sweep(of(tmp_path), print)
@@ -54,7 +54,7 @@ def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: p
 
 
 def test_orphans_may_end_during_a_sweep(tmp_path: Path) -> None:
-    """In a dying stack, processes start and end between two looks."""
+    """A sweep succeeds while processes of a dying stack start and end."""
     with ExitStack() as dying:
         pids = {dying.enter_context(orphan(tmp_path, "bash", "-c", CHURN)).pid for _ in range(4)}
         for _ in range(60):

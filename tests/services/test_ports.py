@@ -1,4 +1,4 @@
-"""A port that a service cannot have is named with its setting, the reason, and a port that is free."""
+"""A port that a service cannot use is reported with its setting, the reason and a free port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port on which this process listens; the five ports after it are free."""
+    """Listen on a port whose next five ports are free, and return it."""
     while True:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
@@ -31,17 +31,17 @@ def taken() -> Iterator[int]:
 
 
 def with_ports(*ports: int) -> Settings:
-    """Settings with these ports, in the order of PORTS."""
+    """Return settings with these ports, in the order of PORTS."""
     return Settings(**dict(zip(PORTS, ports, strict=True)))  # type: ignore[arg-type]
 
 
 def test_different_free_ports_pass(taken: int) -> None:
-    """Nothing is raised."""
+    """Different free ports raise no error."""
     check_ports(with_ports(taken + 1, taken + 2, taken + 3, taken + 4, taken + 5))
 
 
 def test_a_port_in_use_is_named_with_its_program_and_a_free_port(taken: int) -> None:
-    """The next port belongs to another service, so the one after it is proposed."""
+    """The error for a port in use has its program and the next free port that no other service uses."""
     with pytest.raises(UnfitError) as caught:
         check_ports(with_ports(taken, taken + 1, taken + 3, taken + 4, taken + 5))
     message = str(caught.value)
@@ -50,7 +50,7 @@ def test_a_port_in_use_is_named_with_its_program_and_a_free_port(taken: int) -> 
 
 
 def test_two_services_on_one_port_are_named_with_a_free_port(taken: int) -> None:
-    """Both settings are in the message."""
+    """The error for two services on one port has both settings and a free port."""
     with pytest.raises(UnfitError) as caught:
         check_ports(with_ports(taken + 1, taken + 1, taken + 2, taken + 4, taken + 5))
     message = str(caught.value)

@@ -1,4 +1,4 @@
-"""The services run, restart when killed, report why they are not healthy, and refuse strangers."""
+"""The services run, restart when killed, report why they are not healthy, and refuse unknown users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SERVICES = ("supervisor", *health.CHECKS)
 
 
 def pids(config: Settings) -> dict[str, int]:
-    """The process id of each running program of the supervisor."""
+    """Return the process id of each running program of the supervisor."""
     groups = ("kafka", "mariadb", "airflow")
     listed = [program for group in groups for program in stack.programs(config, group)]
     assert len(listed) == 6
@@ -36,7 +36,7 @@ def pids(config: Settings) -> dict[str, int]:
 
 
 def test_status_reports_each_service_as_healthy(running: Settings) -> None:
-    """The exit code is 0."""
+    """`status` reports each service as healthy, with exit code 0."""
     command = [sys.executable, "-m", "services", "status"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     services = answer.stdout.splitlines()[: len(SERVICES)]  # the pipelines follow
@@ -45,7 +45,7 @@ def test_status_reports_each_service_as_healthy(running: Settings) -> None:
 
 
 def test_every_killed_program_is_restarted(running: Settings) -> None:
-    """Kill -9 each program of the supervisor, then wait until all run in new processes and are healthy."""
+    """After kill -9 of each program of the supervisor, all run in new processes and are healthy."""
     before = pids(running)
     for pid in before.values():
         psutil.Process(pid).kill()
@@ -60,7 +60,7 @@ def test_every_killed_program_is_restarted(running: Settings) -> None:
 
 
 def test_status_says_why_a_service_is_not_healthy(running: Settings) -> None:
-    """Here nobody listens on the port."""
+    """`status` reports the reason when no server listens on a service's port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         elsewhere = running.model_copy(
@@ -71,7 +71,7 @@ def test_status_says_why_a_service_is_not_healthy(running: Settings) -> None:
 
 
 def test_the_check_of_a_frozen_server_times_out(running: Settings) -> None:
-    """Its kernel accepts connections; the server does not answer."""
+    """The check of a server that accepts connections but does not answer fails after its timeout."""
     server = psutil.Process(pids(running)["mariadb"])
     server.suspend()
     try:
@@ -81,13 +81,13 @@ def test_the_check_of_a_frozen_server_times_out(running: Settings) -> None:
 
 
 def test_another_program_on_the_port_is_not_healthy(running: Settings) -> None:
-    """Here MariaDB gets Airflow's request."""
+    """Airflow's check fails if another program, here MariaDB, answers on its port."""
     obstacle = health.airflow(running.model_copy(update={"airflow_port": running.mariadb_port}))
     assert "does not speak HTTP" in str(obstacle)
 
 
 def test_everything_listens_on_this_machine_only(running: Settings) -> None:
-    """No port is open to the network."""
+    """Every port of the stack is open on this machine only."""
     ours = {process.pid for process in stack.marked(running)}
     listening = [
         str(getattr(connection.laddr, "ip", "")).removeprefix("::ffff:")
@@ -99,7 +99,7 @@ def test_everything_listens_on_this_machine_only(running: Settings) -> None:
 
 
 def test_no_secret_is_on_a_command_line_or_in_a_log(running: Settings) -> None:
-    """Neither of any process of the stack nor in any of its logs."""
+    """No command line and no log of the stack contains a secret."""
     secrets = [getattr(running, name).get_secret_value() for name in SECRET_NAMES]
     lines = [each.command_line for each in stack.started() if each.state == running.state]
     folders = (running.state / "logs", running.state / "airflow" / "logs")
@@ -111,7 +111,7 @@ def test_no_secret_is_on_a_command_line_or_in_a_log(running: Settings) -> None:
 
 @pytest.mark.parametrize(("user", "password"), [("root", ""), ("", ""), ("reader", ""), ("reader", "guess")])
 def test_a_login_without_the_right_password_is_refused(running: Settings, user: str, password: str) -> None:
-    """Root, an anonymous user, and an account without or with a wrong password."""
+    """The server refuses root, an anonymous user, and an account with a wrong or no password."""
     who = Login(running.mariadb_host, running.mariadb_port, user, password, None)
     with pytest.raises(pymysql.OperationalError, match="Access denied"), connect(who):
         pytest.fail("the server accepted the login")
@@ -132,7 +132,7 @@ def test_a_login_without_the_right_password_is_refused(running: Settings, user: 
     ],
 )
 def test_an_account_has_only_the_rights_that_it_needs(running: Settings, account: Account, statement: str) -> None:
-    """The server denies anything else."""
+    """The server denies an account every statement that it does not need."""
     with (
         connect(login(account, running)) as connection,
         connection.cursor() as cursor,
@@ -142,7 +142,7 @@ def test_an_account_has_only_the_rights_that_it_needs(running: Settings, account
 
 
 def test_airflow_shows_its_configuration_to_nobody(running: Settings) -> None:
-    """Not even to its admin: it contains the keys."""
+    """Airflow shows its configuration to no user, not even its admin, because it contains keys."""
     login_page = {"username": ADMIN, "password": running.airflow_password.get_secret_value()}
     token = httpx.post(f"{running.airflow_api}/auth/token", json=login_page).json()["access_token"]
     headers = {"Authorization": f"Bearer {token}"}

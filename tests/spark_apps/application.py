@@ -1,4 +1,4 @@
-"""The streaming application as a process of the test's own, which the test may kill."""
+"""The streaming application as a process that belongs to one test, which can kill it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ ENRICH_STREAM = ROOT / "spark_apps" / "enrich_stream.py"
 
 
 def spark_submit(running: Settings, pipeline: str, program: Path = ENRICH_STREAM) -> list[str]:
-    """The command line that starts the application on a pipeline."""
+    """Return the command line that starts the application on a pipeline."""
     return spark_launch.submit(program, "--pipeline", pipeline, master=running.spark_master, jars=running.jars)
 
 
 @contextmanager
 def application_on(migrated: Settings, name: str, folder: Path, page_rows: int | None = None) -> Iterator[Application]:
-    """Give the application on a pipeline whose master data is published, not yet started; end it afterwards."""
+    """Yield the application, not yet started, on a pipeline whose master data is published; end it afterwards."""
     owner, pipeline = login("owner", migrated), read_pipeline(name, PIPELINES)
     create_topics(migrated.kafka_bootstrap, pipeline)
     create_tables(owner, pipeline)
@@ -59,7 +59,7 @@ def application_on(migrated: Settings, name: str, folder: Path, page_rows: int |
 
 
 class Application:
-    """Starts and ends enrich_stream for a pipeline, sends it events, and compares what became of them."""
+    """Start and end enrich_stream for a pipeline, send events to it, and read the resulting rows."""
 
     def __init__(self, running: Settings, pipeline: Pipeline, folder: Path) -> None:
         self.running = running
@@ -73,7 +73,7 @@ class Application:
         self._sent = 0
 
     def start(self) -> None:
-        """Submit it and wait until its query runs."""
+        """Submit the application and wait until its query runs."""
         environment = {
             **os.environ,
             **spark_launch.environment(),
@@ -91,23 +91,23 @@ class Application:
         self.wait(lambda: None if self.printed().count(" runs\n") > seen else self._obstacle(), "the query to run")
 
     def printed(self) -> str:
-        """Everything that it has written so far."""
+        """Return everything that the application has printed so far."""
         return self.output.read_text(errors="replace")
 
     def processes(self, word: str) -> list[psutil.Process]:
-        """Its processes whose command line has a word in it."""
+        """Return the application's processes whose command line contains a word."""
         assert self._process
         family = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
         return [process for process in family if word in " ".join(_words(process))]
 
     def kill(self) -> None:
-        """Kill -9 the driver with all that belongs to it, as a machine that goes down."""
+        """Kill -9 the driver and all its child processes, as a crash of the machine does."""
         self.kill_processes("")
         assert self._process
         self._process.wait()
 
     def kill_processes(self, word: str) -> None:
-        """Kill -9 all whose command line has a word in it."""
+        """Kill -9 all processes of the application whose command line contains a word."""
         found = self.processes(word)
         assert found
         for process in found:
@@ -116,22 +116,22 @@ class Application:
         psutil.wait_procs(found, SECONDS)
 
     def terminate(self) -> int:
-        """Ask the driver program to end and return the exit code of the whole."""
+        """Send SIGTERM to the driver program, and return the exit code of spark-submit."""
         self.driver().terminate()
         return self.wait_for_end()
 
     def wait_for_end(self) -> int:
-        """Wait until it has ended and return the exit code of the whole."""
+        """Wait until the application has ended, and return its exit code."""
         assert self._process
         return self._process.wait(SECONDS)
 
     def wait_for_pause(self) -> None:
-        """Wait until no batch is under way."""
+        """Wait until no batch is in progress."""
         topic = self.pipeline.source.topic
         self.wait(lambda: "a batch is under way" if has_open_batch(self.checkpoint, topic) else None, "a pause")
 
     def lose_newest_commit(self) -> None:
-        """Kill it between batches, and make its last one a batch that is not done, as far as the checkpoint tells."""
+        """Kill the application between batches and remove the newest commit, so that Spark runs that batch again."""
         self.wait_for_pause()
         self.kill()
         commit = newest(self.checkpoint / "commits")
@@ -140,18 +140,18 @@ class Application:
 
     @property
     def checkpoint(self) -> Path:
-        """The folder of the newest source's checkpoint."""
+        """Return the folder of the newest source's checkpoint."""
         return newest(self.running.folders.checkpoints(self.pipeline.name))
 
     def driver(self) -> psutil.Process:
-        """The process of our own program; Spark's is its parent."""
+        """Return the process of Freshet's own program; its parent is Spark's process."""
         found = self.processes(self.program.name)
         (driver,) = (each for each in found if Path(_words(each)[0]).name.startswith("python"))
         return driver
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended."""
+        """Tell whether the application has ended."""
         return self._process is None or self._process.poll() is not None
 
     def send(self, *values: bytes | None, partition: int | None = None) -> None:
@@ -170,16 +170,16 @@ class Application:
                 future.get(SECONDS)
 
     def send_sales(self, count: int) -> None:
-        """Send sales of the products in turn."""
+        """Send this many sales, one product after the other."""
         first, self._sent = self._sent, self._sent + count
         self.send(*[sale(number) for number in range(first, self._sent)])
 
     def wait_until_caught_up(self) -> None:
-        """Wait until every message of the topic has landed."""
+        """Wait until every message of the topic is in the warehouse."""
         self.wait(self._behind, "every event to land")
 
     def wait(self, met: object, what: str) -> None:
-        """Wait for a condition; in vain, and the error has the application's last words."""
+        """Wait for a condition; after a timeout raise an error with the application's last output."""
         try:
             wait_until(met, what=what, seconds=SECONDS)  # type: ignore[arg-type]
         except NotInTimeError as error:
@@ -193,7 +193,7 @@ class Application:
         return len(self.rows(tables))
 
     def source(self) -> int:
-        """The number of the topic that is there now; 0 when the application does not know it yet."""
+        """Return the source number of the current topic; 0 when the application does not know it yet."""
         topic = self.pipeline.source.topic
         with closing(KafkaAdminClient(bootstrap_servers=self.running.kafka_bootstrap)) as admin:
             (described,) = admin.describe_topics([topic])
@@ -201,13 +201,13 @@ class Application:
         return int(str(found[0][0])) if found else 0
 
     def make_topic_again(self) -> None:
-        """Delete the pipeline's topic and make another one of its name."""
+        """Delete the pipeline's topic and create another one with the same name."""
         with closing(KafkaAdminClient(bootstrap_servers=self.running.kafka_bootstrap)) as admin:
             admin.delete_topics([self.pipeline.source.topic])
         create_topics(self.running.kafka_bootstrap, self.pipeline)
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        """Ask the warehouse."""
+        """Query the warehouse."""
         with connect(login("reader", self.running)) as connection, connection.cursor() as cursor:
             cursor.execute(query)
             return list(cursor.fetchall())
@@ -234,12 +234,12 @@ class Application:
 
 
 def newest(folder: Path) -> Path:
-    """Find the file or folder of the highest number."""
+    """Return the file or folder with the highest number."""
     return max((path for path in folder.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
 
 
 def _words(process: psutil.Process) -> list[str]:
-    """Return its command line; of one that has ended, a zombie too, an empty word."""
+    """Return the process' command line as one text; empty if the process has ended or is a zombie."""
     try:
         return process.cmdline() or [""]
     except psutil.NoSuchProcess:
@@ -247,7 +247,7 @@ def _words(process: psutil.Process) -> list[str]:
 
 
 def sale(number: int) -> bytes:
-    """A sale whose every field follows from its number."""
+    """Return a sale whose every field follows from its number."""
     event = {
         "event_id": str(UUID(int=number)),
         "product_id": number % 300 + 1,

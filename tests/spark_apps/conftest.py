@@ -1,4 +1,4 @@
-"""A schema of one test alone, with the warehouse's tables and a small catalogue."""
+"""A schema for one test alone, with the warehouse's tables and a small catalogue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MIGRATIONS = ("0001-master-data.sql", "0004-master-state.sql")
 
 @dataclass(frozen=True)
 class Warehouse:
-    """A login that may do everything in the test's schema, and the master table in there."""
+    """A login with all rights in the test's schema, and the name of its master table."""
 
     login: Login
     master: Master
@@ -52,7 +52,7 @@ class Warehouse:
 
 @pytest.fixture
 def empty(running: Settings) -> Warehouse:
-    """The warehouse's tables, without rows."""
+    """Create the warehouse's tables, without rows."""
     root = login("root", running)
     with connect(root) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE OR REPLACE DATABASE {SCHEMA}")
@@ -64,7 +64,7 @@ def empty(running: Settings) -> Warehouse:
 
 @pytest.fixture
 def products(empty: Warehouse) -> Warehouse:
-    """The product table with 1500 rows, and all that Freshet keeps beside it."""
+    """Create the product table with 1500 rows, and the tables that Freshet keeps beside it."""
     load_catalogue(empty.login, ROWS)
     tables.prepare(empty.login, empty.master)
     return empty
@@ -72,7 +72,7 @@ def products(empty: Warehouse) -> Warehouse:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The snapshots of one pipeline, in a place where there are those of others."""
+    """Return a pipeline's snapshot folder, next to the folders of other pipelines."""
     return tmp_path / "sales"
 
 
@@ -82,7 +82,7 @@ def refreshed(products: Warehouse, folder: Path) -> Snapshot:
 
 
 def rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
-    """All rows of a version, each page checked against its checksum."""
+    """Return all rows of a version; each page is checked against its checksum."""
     relation = PageFile(snapshot.path)
     relation.verify()
     pages = (relation.read_page(page).rows.to_pylist() for page in range(relation.pages))
@@ -90,5 +90,5 @@ def rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
 
 
 def files(folder: Path) -> set[str]:
-    """What is in the folder."""
+    """Return the names of the files in the folder."""
     return {file.name for file in folder.iterdir()}

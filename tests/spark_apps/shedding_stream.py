@@ -1,4 +1,4 @@
-"""A pipeline whose tasks a test runs itself, over a page file that it can make slow."""
+"""A pipeline whose tasks a test runs by itself, over a page file that the test can make slow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Pipeline
     from spark_apps.pipeline.topics import TopicIncarnation
 
-PRODUCTS = 280  # of the 300 that sales are of: some match nothing
+PRODUCTS = 280  # of the 300 products that are sold, so some sales match nothing
 few_cached = partial(construct_join, shares=Shares(front_stage=0.0))  # a join for which most tuples wait
 KINDS = ("enriched", "unmatched", "rejected", "shed")
 MUCH_TIME = 60.0
@@ -40,12 +40,12 @@ Position = tuple[int, int]
 
 @dataclass
 class SlowStore:
-    """A master store whose pages take their time."""
+    """A master store whose pages take a set time to read."""
 
     seconds: float = 0.0
 
     def open(self, path: Path) -> PageFile:
-        """Open a page file of this store."""
+        """Open a page file in this store."""
         store = self
 
         class SlowPageFile(PageFile):
@@ -58,7 +58,7 @@ class SlowStore:
 
 @dataclass
 class Stream:
-    """A pipeline that sheds, the events that it was sent, and its warehouse."""
+    """A pipeline that sheds, the events that were sent to it, and its warehouse."""
 
     pipeline: Pipeline
     snapshot: Path
@@ -73,7 +73,7 @@ class Stream:
         self.joins = Joins(few_cached, self.store.open)
 
     def another_worker(self) -> None:
-        """Let the next task run in a worker that has nothing in memory."""
+        """Run the next task in a worker without anything in memory."""
         self.joins.drop()
 
     def have_time(self) -> None:
@@ -82,7 +82,7 @@ class Stream:
         self.pipeline = self.pipeline.model_copy(update={"batch_seconds": MUCH_TIME})
 
     def arrive(self, partition: int, count: int) -> range:
-        """Let sales come, one in a hundred unreadable, and return their offsets."""
+        """Add sales, one in a hundred unreadable, and return their offsets."""
         values = self.sent[partition]
         first = len(values)
         values += [b"garbage" if n % 100 == 7 else sale(n) for n in range(first, first + count)]
@@ -91,7 +91,7 @@ class Stream:
     def task(
         self, partition: int, offsets: Sequence[int], job: str | None = None
     ) -> tuple[Iterator[pa.RecordBatch], list[TaskReport]]:
-        """Begin a task on events; it goes on as its messages are asked for."""
+        """Start a task on events; it advances as its messages are consumed."""
         reported: list[TaskReport] = []
         where = (self.pipeline, self.incarnation, self.snapshot, "product_key", self.root)
         enricher = Enricher(*where, job, reported.append, self.joins, self.make_landing)
@@ -107,7 +107,7 @@ class Stream:
         return enricher(iter([batch] if len(offsets) else [])), reported
 
     def run(self, partition: int = 0, offsets: Sequence[int] = (), job: str | None = None) -> TaskReport:
-        """Do a task to its end."""
+        """Run a task to its end."""
         task, reported = self.task(partition, offsets, job)
         for batch in task:
             for headers in batch["headers"].to_pylist():
@@ -117,7 +117,7 @@ class Stream:
         return report
 
     def replay_all(self) -> None:
-        """Have jobs of their own replay what waits, until nothing does, and remove it as the driver does."""
+        """Run replay jobs until no event waits, and remove their segments as the driver does."""
         for number in range(1000):
             if not self.waiting().segments:
                 return
@@ -125,7 +125,7 @@ class Stream:
         pytest.fail(f"{self.waiting()} after 1000 jobs")
 
     def waiting(self) -> shedding.Waiting:
-        """What waits, as the driver sees it."""
+        """Return the events that wait, as the driver counts them."""
         schema = EventReader(self.pipeline.source.fields, self.pipeline.master.key).schema
         with connect(login("loader")) as connection:
             return shedding.waiting(connection, self.pipeline.name, schema)
@@ -137,27 +137,27 @@ class Stream:
                 shedding.remove_replayed(connection, self.root, segments)
 
     def sweep(self) -> None:
-        """Remove what has no row, as a start does."""
+        """Remove files without a row in the warehouse, as a start does."""
         with connect(login("loader")) as connection:
             shedding.sweep(connection, self.root, self.pipeline.name)
 
     def files(self) -> list[Path]:
-        """All files of the shed store."""
+        """Return all files of the shed store."""
         return sorted(path for path in self.root.rglob("*") if path.is_file())
 
     def query(self, statement: str) -> list[tuple[int, ...]]:
-        """Ask the warehouse."""
+        """Query the warehouse."""
         with connect(login("reader")) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
 
     def positions(self, kind: str) -> set[Position]:
-        """Where the rows of a table came from."""
+        """Return the positions of the events in a table."""
         rows = self.query(f"SELECT kafka_partition, kafka_offset FROM {self.pipeline.name}_{kind}")
         return {(partition, offset) for partition, offset in rows}
 
     def assert_accounted(self) -> None:
-        """The one SQL query holds, and no event is in two tables."""
+        """Check with the accounting query that each event is in exactly one table."""
         name = self.pipeline.name
         tables = " UNION ALL ".join(f"SELECT kafka_partition, kafka_offset FROM {name}_{kind}" for kind in KINDS)
         ((consumed, landed, distinct),) = self.query(
@@ -167,7 +167,7 @@ class Stream:
         assert consumed == landed == distinct
 
     def assert_all_landed(self) -> None:
-        """Row by row what a look-up by hand gives, and nothing waits, on disk or in the warehouse."""
+        """Compare each row with a look-up by hand, and check that no event waits on disk or in the warehouse."""
         self.assert_accounted()
         numbers = {
             (part, offset): offset % 300 + 1 for part, values in self.sent.items() for offset in range(len(values))

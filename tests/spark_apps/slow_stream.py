@@ -1,4 +1,4 @@
-"""The application over a store of master data that is slow while the file that a variable names is there.
+"""The application over a master data store that is slow while the file named by a variable exists.
 
 Nearly every event has to wait for a page.
 """
@@ -32,7 +32,7 @@ PAGE_SECONDS = 2.0
 
 
 class SlowPageFile(PageFile):
-    """A page file whose pages take their time while the store is slow."""
+    """A page file whose pages take a set time to read while the store is slow."""
 
     def _read(self, page: int) -> tuple[Page, int]:
         if Path(os.environ[SLOW_WHILE]).exists():
@@ -44,7 +44,7 @@ _of_this_worker = Joins(few_cached, SlowPageFile)
 
 
 def slow_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> AbstractContextManager[SemiStreamJoin]:
-    """Lend the worker's join over the slow store."""
+    """Return the worker's own join; in this program it reads the slow store."""
     return _of_this_worker(pipeline, events, snapshot)
 
 

@@ -1,4 +1,4 @@
-"""A pipeline that has nothing to do with sales, and bad input of every kind, through the real stream."""
+"""A pipeline without sales, and bad input of every kind, through the real stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from foundation.settings import Settings
 
 pytestmark = pytest.mark.integration
-# Texts that a careless hand takes for its own separators, escapes, quotes, statements or nulls.
+# Texts that careless code could take for separators, escapes, quotes, statements or nulls.
 HOSTILE = (
     "tab\tnewline\nreturn\r\nend", "back\\slash \\n \\t \\\\ \\", "\\N", "NULL", 'double " quotes ""',
     "single ' quotes ''", "comma, semicolon;", "'); DROP TABLE readings_enriched; --", "%s %(x)s {0} $1",
@@ -49,7 +49,7 @@ CONSUMED = "SELECT SUM(next_offset - first_offset) FROM progress WHERE pipeline 
 
 
 def reading(**changed: object) -> bytes:
-    """A good event but for what is changed."""
+    """Return a good event with these changes."""
     return json.dumps({**READING, "taken_at": AT, **changed}, ensure_ascii=False).encode(errors="surrogatepass")
 
 
@@ -106,7 +106,7 @@ ENRICHED = [
 
 @pytest.fixture(scope="module")
 def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    """The application on the second pipeline, with weather stations to find."""
+    """Yield the application on the second pipeline, with weather stations as master data."""
     with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
         cursor.execute(MASTER)
         cursor.executemany(
@@ -119,20 +119,20 @@ def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def enriched(event: dict[str, Any]) -> tuple[object, ...]:
-    """The row that a look-up by hand makes of an event."""
+    """Return the row that a look-up by hand gives for an event."""
     key, place, altitude = STATIONS[event["station"]]
     values = (event["station"], float(event["celsius"]), event["wind"], event["remark"], event["event"])
     return (key, *values, place, altitude, MOMENT)
 
 
 def next_offsets(application: Application) -> dict[int, int]:
-    """How far the warehouse says that each partition was read."""
+    """Return the next offset of each partition by the warehouse."""
     rows = application.rows("SELECT kafka_partition, next_offset FROM progress WHERE pipeline = 'readings'")
     return {int(str(part)): int(str(offset)) for part, offset in rows}
 
 
 def test_every_kind_of_event_lands_where_it_belongs_and_harms_no_other(application: Application) -> None:
-    """Good ones before, between and after; each row of the three tables is compared, and the rejected bytes are."""
+    """Each event is in the table of its kind with all its values, good ones before, between and after bad ones."""
     values: list[bytes | None] = []
     for number, value in enumerate((*REJECTED, *UNMATCHED, *ENRICHED)):
         values += [reading(station=f"station {number}", celsius=number / 7), value]
@@ -172,7 +172,7 @@ def test_every_kind_of_event_lands_where_it_belongs_and_harms_no_other(applicati
 
 
 def test_the_view_and_the_enriched_topic_have_what_is_computed(application: Application) -> None:
-    """The same numbers in both, and every hostile text as it came."""
+    """The view and the enriched topic have the same computed numbers, and every hostile text unchanged."""
     for celsius, fahrenheit in application.rows("SELECT celsius, fahrenheit FROM readings"):
         assert fahrenheit == pytest.approx(float(str(celsius)) * 9 / 5 + 32)
     messages = read_messages(application.running.kafka_bootstrap, "readings.enriched")
@@ -186,7 +186,7 @@ def test_the_view_and_the_enriched_topic_have_what_is_computed(application: Appl
 
 
 def test_the_view_keeps_facts_whose_master_row_is_gone(application: Application) -> None:
-    """Without what would describe them."""
+    """The view still shows an enriched event after its master row was deleted."""
     count = "SELECT COUNT(*) FROM readings"
     ((facts,),) = application.rows(count)
     assert facts
@@ -198,7 +198,7 @@ def test_the_view_keeps_facts_whose_master_row_is_gone(application: Application)
 
 
 def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(application: Application) -> None:
-    """It does the batch that it has begun, and leaves the rest for its next start."""
+    """After a stop request the application finishes its batch and leaves the rest for its next start."""
     enough = threading.Event()
 
     def keep_busy() -> None:
@@ -221,7 +221,7 @@ def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(applic
     wish_running(login("loader", application.running), "readings", "enrich_stream", by="test")
     assert "stopped as asked" in application.printed()
     assert "broken off" not in application.printed()
-    assert "StopAskedError" not in application.printed()  # nor a stack trace of it: it is no failure
+    assert "StopAskedError" not in application.printed()  # a stop is no failure, so it prints no stack trace
     assert float(newest(commits).name) <= done + 1
     assert application.landed() < len(application.topic())
     ((consumed,),) = application.rows(CONSUMED)
@@ -229,7 +229,7 @@ def test_a_stop_flag_ends_it_between_two_batches_while_the_stream_is_busy(applic
 
 
 def test_events_that_the_topic_lost_before_they_were_read_are_told_and_counted(application: Application) -> None:
-    """Nothing starts until an operator accepts the loss; then the stream goes on, and accounting shows what is lost."""
+    """A start refuses a topic that lost unread events until an operator accepts the loss, which is then counted."""
     if not application.ended:
         application.wait_until_caught_up()
         application.terminate()
@@ -255,7 +255,7 @@ def test_events_that_the_topic_lost_before_they_were_read_are_told_and_counted(a
 
 
 def test_of_transactions_what_was_committed_lands_and_nothing_else(application: Application) -> None:
-    """An aborted event is never enriched, a committed one once; the offsets of their markers have no event."""
+    """A committed event is enriched once and an aborted one never; the offsets of transaction markers have no event."""
     if application.ended:
         application.start()
     producer = KafkaProducer(bootstrap_servers=application.running.kafka_bootstrap, transactional_id="readings")
@@ -282,7 +282,7 @@ def test_of_transactions_what_was_committed_lands_and_nothing_else(application: 
 
 
 def test_large_events_that_were_packed_small_end_it_once_and_land(application: Application) -> None:
-    """They are more than its memory, in little more than a megabyte; the next start takes them in small fetches."""
+    """Compressed events larger than memory end the application once; the next start reads them in small fetches."""
 
     def wait_for(count: int, remark: str) -> None:
         landed = f"SELECT COUNT(*) FROM readings_enriched WHERE remark = '{remark}'"

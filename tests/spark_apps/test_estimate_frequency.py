@@ -1,4 +1,4 @@
-"""The estimate of a real topic equals exact counts, by Kafka's timestamps, each event once."""
+"""The estimate for a real topic equals exact counts by Kafka's timestamps, with each event counted once."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def frequencies(running: Settings) -> dict[int, float]:
 
 
 def test_shares_are_those_of_exact_counts_and_fade_by_half_in_the_half_life(master: Master, migrated: Settings) -> None:
-    """Older events, unreadable ones and those without a key do not count; absent keys count in the total only."""
+    """Shares equal the exact decayed counts of readable events with a key; absent keys count in the total only."""
     absent = 10**9
     first: Counter[object] = Counter({7: 30, 5: 20, 11: 10, absent: 40})
     nonsense: Counter[object] = Counter({b"hello": 5, b"": 1, None: 3, "seven": 2, 7.5: 2, b"[1]": 1})

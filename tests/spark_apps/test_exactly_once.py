@@ -1,4 +1,4 @@
-"""Whatever is killed, whenever: every event lands once, none is lost. On the real broker, database and Spark."""
+"""Each event lands exactly once, whatever is killed and when, on the real broker, database and Spark."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ Rows = dict[str, dict[Position, tuple[str, ...]]]
 
 @pytest.fixture(scope="module")
 def application(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    """The application on a pipeline of its own, with products to find; ended after the tests."""
+    """Yield the application on a pipeline of its own, with products as master data; end it after the tests."""
     with application_on(catalogue, "kills", tmp_path_factory.mktemp("application")) as made:
         yield made
 
 
 @pytest.fixture(autouse=True)
 def _runs(application: Application) -> None:
-    """Every test begins with an application that runs."""
+    """Start the application, if it does not run, before every test."""
     if application.ended:
         application.start()
 
 
 def landed_rows(application: Application, source: int) -> Rows:
-    """A source's rows of each table by position; more than one of a position would be seen by the count."""
+    """Return the rows of a source in each table by position; the count would show a duplicate position."""
     columns = dict.fromkeys(KINDS, "") | {"enriched": ", event_id, product_key, quantity, price_cents"}
     landed: Rows = {}
     for kind in KINDS:
@@ -69,7 +69,7 @@ def landed_rows(application: Application, source: int) -> Rows:
 
 
 def expected_rows(application: Application) -> Rows:
-    """What a look-up by hand makes of every message of the topic."""
+    """Return the rows that a look-up by hand gives for every message of the topic."""
     found = application.rows("SELECT product_id, product_key, price_cents FROM product")
     products = {product: (key, price) for product, key, price in found}
     expected: Rows = {kind: {} for kind in KINDS}
@@ -87,7 +87,7 @@ def expected_rows(application: Application) -> Rows:
 
 
 def assert_each_event_landed_once(application: Application) -> None:
-    """Wait until the application has caught up; then compare row by row, and the accounting in SQL."""
+    """Wait until the application has caught up; then compare each row, and check the accounting in SQL."""
     application.wait_until_caught_up()
     assert landed_rows(application, application.source()) == expected_rows(application)
     ((consumed,),) = application.rows("SELECT SUM(next_offset - first_offset) FROM progress WHERE pipeline = 'kills'")
@@ -95,7 +95,7 @@ def assert_each_event_landed_once(application: Application) -> None:
 
 
 def send_burst(application: Application) -> None:
-    """Send sales to all partitions, a few of them unreadable or of an unknown product."""
+    """Send sales to all partitions, a few of them unreadable or with an unknown product."""
     values = [sale(number) for number in range(BURST)]
     values[::50] = [b"garbage"] * len(values[::50])
     values[1::50] = [json.dumps(json.loads(sale(0)) | {"product_id": UNKNOWN_PRODUCT}).encode()] * len(values[1::50])
@@ -107,7 +107,7 @@ def send_burst(application: Application) -> None:
 def half_done_batch(application: Application) -> Iterator[None]:
     """In the block, one task of a batch has committed, and the other has written its rows and cannot commit.
 
-    What it writes last is a row that is locked here.
+    The row in `progress` that the other task writes last is locked here.
     """
     application.send(sale(0), partition=0)
     application.wait_until_caught_up()
@@ -125,7 +125,7 @@ def half_done_batch(application: Application) -> Iterator[None]:
         family = application.processes("")
         for process in family:
             process.suspend()
-        send_burst(application)  # all of it is there when the batch begins
+        send_burst(application)  # all of the burst is in the topic when the batch begins
         for process in family:
             process.resume()
 
@@ -141,7 +141,7 @@ def half_done_batch(application: Application) -> Iterator[None]:
 
 
 def test_the_driver_is_killed_in_the_middle_of_a_batch(application: Application) -> None:
-    """With its workers, when half of the batch is committed; the next one does it again."""
+    """Driver and workers are killed when half of a batch is committed; the next start runs the batch again."""
     with half_done_batch(application):
         application.kill()
     application.send_sales(10)
@@ -150,7 +150,7 @@ def test_the_driver_is_killed_in_the_middle_of_a_batch(application: Application)
 
 
 def test_the_topic_is_made_again_while_the_application_runs(application: Application) -> None:
-    """Spark goes on at the old topic's offsets; what it reads there is not taken for the old topic's events."""
+    """Spark continues at the old topic's offsets; the application does not take those events for the old topic's."""
     application.send_sales(30)
     assert_each_event_landed_once(application)
     old, before, ends = application.source(), expected_rows(application), application.ends()
@@ -179,7 +179,7 @@ def test_the_topic_is_made_again_while_the_application_runs(application: Applica
 
 
 def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(application: Application) -> None:
-    """Neither a row nor a message, however late the topic was recreated."""
+    """A task whose topic is recreated before its end commits no row and sends no message."""
     running, pipeline = application.running, application.pipeline
     gone = TopicIncarnation(application.source(), running.kafka_bootstrap, pipeline.source.topic, "the old topic's id")
     snapshot = current(running.folders.snapshots("kills"))
@@ -198,7 +198,7 @@ def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(applicati
 
 
 def test_the_topic_is_made_again_while_the_application_is_away(application: Application) -> None:
-    """All that the new one has is read, from offset 0 on."""
+    """After the topic is recreated while the application is down, the new topic is read from offset 0."""
     application.send_sales(30)
     assert_each_event_landed_once(application)
     old, before = application.source(), expected_rows(application)
@@ -212,7 +212,7 @@ def test_the_topic_is_made_again_while_the_application_is_away(application: Appl
 
 
 def test_a_worker_is_killed_while_it_works(application: Application) -> None:
-    """When its rows are written and not committed, the other worker's are; the batch is done again."""
+    """A worker is killed after it wrote rows and before its commit; the batch runs again beside the other's rows."""
     with half_done_batch(application):
         application.wait(lambda: None if len(loading_workers(application)) == 1 else "the other works", "one worker")
         loading_workers(application)[0].kill()
@@ -221,14 +221,14 @@ def test_a_worker_is_killed_while_it_works(application: Application) -> None:
 
 
 def test_all_workers_are_killed_while_they_work(application: Application) -> None:
-    """With the daemon that makes them; others do the batch again."""
+    """After all workers and their daemon are killed in a batch, new workers run the batch again."""
     with half_done_batch(application):
         application.kill_processes("pyspark.daemon")
     assert_each_event_landed_once(application)
 
 
 def test_the_sink_is_done_but_the_commit_is_lost(application: Application) -> None:
-    """The newest commit of the checkpoint is removed: its batch is done again and changes nothing."""
+    """When the checkpoint's newest commit is lost, its batch runs again and changes no row."""
     application.send_sales(10)
     application.wait_until_caught_up()
     application.lose_newest_commit()
@@ -238,7 +238,7 @@ def test_the_sink_is_done_but_the_commit_is_lost(application: Application) -> No
 
 
 def test_the_plan_of_a_batch_is_damaged(application: Application) -> None:
-    """As a power loss may leave it: a start says which file is to go, and without it that batch is planned again."""
+    """For a batch plan that is damaged, the start states which file to remove; the batch is then planned again."""
     application.send_sales(10)
     application.wait_until_caught_up()
     application.lose_newest_commit()
@@ -254,7 +254,7 @@ def test_the_plan_of_a_batch_is_damaged(application: Application) -> None:
 
 
 def test_the_checkpoint_is_gone_altogether(application: Application) -> None:
-    """All of the topic is read again, and changes nothing."""
+    """Without a checkpoint the whole topic is read again, and no row changes."""
     application.kill()
     shutil.rmtree(application.checkpoint)
     application.start()
@@ -267,7 +267,7 @@ def test_the_checkpoint_is_gone_altogether(application: Application) -> None:
     [("mariadb", "warehouse error: Can't connect to MySQL server"), ("kafka", "no broker answers at 127.0.0.1:")],
 )
 def test_a_service_is_away_and_comes_back(application: Application, service: str, says: str) -> None:
-    """The application says what it misses, tries again at growing intervals, and goes on by itself."""
+    """During an outage the application reports the service and retries at growing intervals, then continues."""
     before = len(application.printed())
 
     def complaints() -> list[tuple[str, str]]:
@@ -277,7 +277,7 @@ def test_a_service_is_away_and_comes_back(application: Application, service: str
     with stack.supervisor(application.running) as control:
         control.stopProcess(service)
     if service == "mariadb":
-        application.send_sales(10)  # an application that has nothing to write does not miss it
+        application.send_sales(10)  # without events to write, the application does not notice the outage
     application.wait(lambda: None if len(complaints()) >= COMPLAINTS else "not yet", "complaints")
     stack.start_programs(application.running, service)
     wait_until(lambda: health.CHECKS[service](application.running), what=service, seconds=SECONDS)
@@ -291,7 +291,7 @@ def test_a_service_is_away_and_comes_back(application: Application, service: str
 
 
 def test_what_the_warehouse_never_takes_ends_it_and_loses_nothing(application: Application) -> None:
-    """Tried a few times, then one line and an exit code; when the table takes it, the next start goes on."""
+    """A row that the warehouse refuses ends the application after a few tries; once it fits, a start continues."""
     application.send_sales(10)
     application.wait_until_caught_up()
     printed, alter = len(application.printed()), "ALTER TABLE kills_enriched"
@@ -311,7 +311,7 @@ def test_what_the_warehouse_never_takes_ends_it_and_loses_nothing(application: A
 
 
 def test_a_second_application_refuses_and_the_first_one_stops_on_sigterm(application: Application) -> None:
-    """With the reason in one line, and an exit code that is not zero; asked to end, the first ends well."""
+    """A second application ends with the reason and a nonzero exit code; SIGTERM ends the first with exit code 0."""
     second = Application(application.running, application.pipeline, application.output.parent / "second")
     with pytest.raises(AssertionError, match="another application works on it"):
         second.start()
@@ -322,7 +322,7 @@ def test_a_second_application_refuses_and_the_first_one_stops_on_sigterm(applica
 
 
 def test_a_warehouse_that_hangs_in_a_batch_holds_a_stop_up_for_seconds_only(application: Application) -> None:
-    """The batch is broken off, and done again when the application and the warehouse are back."""
+    """A stop cancels a batch that waits for a warehouse that hangs; the next start runs the batch again."""
     with half_done_batch(application), frozen(application.running, "mariadb", FROZEN_SECONDS):
         assert application.terminate() == 0
     said = application.printed()
@@ -332,7 +332,7 @@ def test_a_warehouse_that_hangs_in_a_batch_holds_a_stop_up_for_seconds_only(appl
 
 
 def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_known(application: Application) -> None:
-    """Unreadable, without a key, of an unknown product; read again when the product is there, it is in one table."""
+    """An event that cannot be enriched is in another table; read again with its product known, it moves."""
     unknown = json.loads(sale(0)) | {"product_id": NEW_PRODUCT}
     without = json.loads(sale(0)) | {"product_id": None}
     rejected = "SELECT event FROM kills_rejected"
@@ -362,7 +362,7 @@ def test_what_cannot_be_enriched_lands_beside_and_moves_when_its_key_becomes_kno
 
 
 def test_messages_of_the_enriched_topic_say_where_their_event_came_from(application: Application) -> None:
-    """A batch that is done again repeats them; a consumer that drops positions that it has seen has each event once."""
+    """A batch that runs again sends duplicates; a consumer that drops known positions has each event once."""
     source, bootstrap = application.source(), application.running.kafka_bootstrap
     application.send_sales(10)
     application.wait_until_caught_up()
@@ -371,7 +371,7 @@ def test_messages_of_the_enriched_topic_say_where_their_event_came_from(applicat
     application.start()
     application.send_sales(10)
     application.wait_until_caught_up()
-    assert application.terminate() == 0  # so that every message is there
+    assert application.terminate() == 0  # so that every message is sent
     seen, repeats = read_enriched(bootstrap, "kills.enriched", source)
     assert repeats > before
     events = {position: json.loads(value) for position, value in seen.items()}
@@ -382,7 +382,7 @@ def test_messages_of_the_enriched_topic_say_where_their_event_came_from(applicat
 
 
 def loading_workers(application: Application) -> list[psutil.Process]:
-    """Find the workers that have a connection to the warehouse: before that, their batch may yet be left."""
+    """Return the workers with a connection to the warehouse; before that, their batch can still be left out."""
     port = application.running.mariadb_port
     at_warehouse = {each.pid for each in psutil.net_connections("tcp") if each.raddr and each.raddr.port == port}
     return [worker for worker in application.processes("pyspark.daemon") if worker.pid in at_warehouse]

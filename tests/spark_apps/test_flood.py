@@ -1,4 +1,4 @@
-"""More comes than a slow store of master data has time for, on the real broker, Spark and warehouse."""
+"""More events arrive than a slow master data store has time for, on the real broker, Spark and warehouse."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ BEFORE, WAVES, WAVE = 50, 2, 20_000
 PRODUCTS_SOLD, PAGE_ROWS = 300, 10
 MEGABYTE = 2**20
 AGAIN = " It retries in "
-MOST_PAGES = 4  # each of two tasks has time for the one that it has begun, and again with events that it takes back
+MOST_PAGES = 4  # each of two tasks reads the page that it has begun, and one more for replayed events
 
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Path:
-    """The file that makes the master store slow while it is there."""
+    """Return the file that makes the master data store slow while it exists."""
     return tmp_path / "slow"
 
 
 @pytest.fixture
 def application(catalogue: Settings, slow: Path, tmp_path: Path) -> Iterator[Application]:
-    """The application on a pipeline with little time for a batch, over many pages of master data."""
+    """Yield the application with a short time limit for a batch, over many pages of master data."""
     with application_on(catalogue, "flood", tmp_path / "flood", page_rows=PAGE_ROWS) as made:
         made.program = Path(slow_stream.__file__)
         made.variables = {SLOW_WHILE: str(slow)}
@@ -44,8 +44,8 @@ def application(catalogue: Settings, slow: Path, tmp_path: Path) -> Iterator[App
 
 
 def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Application, slow: Path) -> None:
-    """The stream is kept up with in bounded memory, what is not shed is not late, what is shed lands later, once."""
-    for part in range(application.pipeline.source.partitions):  # all workers have work at once, and begin before it
+    """In a flood, memory and latency stay bounded because events are shed; the shed events land later, exactly once."""
+    for part in range(application.pipeline.source.partitions):  # all workers start and have work before the flood
         application.send(*map(sale, range(BEFORE)), partition=part)
     before = sum(application.ends().values())
     application.start()
@@ -58,7 +58,7 @@ def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Applicat
     every = " UNION ALL ".join(
         f"SELECT '{kind}' AS kind, kafka_partition, kafka_offset FROM flood_{kind}" for kind in (*KINDS, "shed")
     )
-    ((shed, rows, positions),) = application.rows(  # in one statement: tasks take events back all the time
+    ((shed, rows, positions),) = application.rows(  # in one statement, because tasks replay events all the time
         f"SELECT SUM(kind = 'shed'), COUNT(*), COUNT(DISTINCT kafka_partition, kafka_offset) FROM ({every}) AS every"
     )
     assert int(str(shed)) > WAVES * WAVE // 2
@@ -70,7 +70,7 @@ def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Applicat
     ((latest, pages, most),) = counters(
         application, "MAX(latency_most_seconds), MAX(pages_read), MAX(worker_bytes)", of_flood
     )
-    reading_all = PRODUCTS_SOLD // PAGE_ROWS * PAGE_SECONDS  # what each batch would take that sheds nothing
+    reading_all = PRODUCTS_SOLD // PAGE_ROWS * PAGE_SECONDS  # the time of a batch that sheds nothing
     assert latest < reading_all
     assert pages <= MOST_PAGES
     assert most - quiet < application.pipeline.memory_mb * MEGABYTE + 2 * MOST_HELD_BYTES
@@ -91,7 +91,7 @@ def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Applicat
         lambda: None if counters(application, "SUM(replayed)", f"id > {last}") > [(0,)] else "not yet",
         "the counters of what was taken back",
     )
-    # Not by the batch that was not done, though it had time: those that it has shed may be among them.
+    # The batch that runs again replays nothing, though it has time: it may have shed some of these events itself.
     assert counters(application, "replayed", f"id > {last} AND batch = {not_done}") == [(0,)]
     products = {row[0]: row[1:] for row in application.rows("SELECT product_id, product_key, price_cents FROM product")}
     expected = {}
@@ -103,26 +103,26 @@ def test_a_flood_over_a_slow_store_is_shed_and_lands_later(application: Applicat
     )
     assert len(found) == len(expected)
     assert {(row[0], row[1]): row[2:] for row in found} == expected
-    assert application.terminate() == 0  # so that every message is there
+    assert application.terminate() == 0  # so that every message is sent
     messages, _ = read_enriched(application.running.kafka_bootstrap, "flood.enriched", application.source())
     assert messages.keys() == expected.keys()
     assert application.printed().count(AGAIN) == 1  # no other task has failed
 
 
 def behind(application: Application) -> str | None:
-    """Tell how much of the topic was not read yet, None when nothing is left."""
+    """Return how many of the topic's events were read, or None when all were."""
     ((read,),) = application.rows("SELECT SUM(next_offset - first_offset) FROM progress WHERE pipeline = 'flood'")
     sent = sum(application.ends().values())
     return None if read == sent else f"{read} of {sent} events were read"
 
 
 def uncounted(application: Application, events: int) -> str | None:
-    """Tell how many events the rows of batches tell of, None when all are there."""
+    """Return how many events the counters of batches include, or None when they include all."""
     ((told,),) = counters(application, "COALESCE(SUM(events), 0)")
     return None if told == events else f"{told} of {events} events are counted"
 
 
 def counters(application: Application, what: str, where: str = "TRUE") -> list[tuple[float, ...]]:
-    """Ask the rows that the application wrote of its batches."""
+    """Query the counters that the application wrote for its batches."""
     found = application.rows(f"SELECT {what} FROM batch_counters WHERE pipeline = 'flood' AND {where}")
     return [tuple(float(str(value or 0)) for value in row) for row in found]

@@ -1,4 +1,4 @@
-"""A keeper runs a program for as long as that is wished, and no longer."""
+"""A keeper runs a program exactly as long as the program is wanted."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Kept:
         return self.processes[-1]
 
     def children(self) -> list[psutil.Process]:
-        """The programs that run now."""
+        """Return the programs that run now."""
         return [
             child for each in self.processes if each.poll() is None for child in psutil.Process(each.pid).children()
         ]
 
     def starts(self) -> list[tuple[object, ...]]:
-        """Exit code and last line of each start, the first one first."""
+        """Return exit code and last line of each start, the first start first."""
         with connect(self.loader) as connection, connection.cursor() as cursor:
             query = "SELECT exit_code, last_line FROM program_start WHERE pipeline = %s ORDER BY id"
             cursor.execute(query, (self.pipeline,))
@@ -66,7 +66,7 @@ class Kept:
 
 @pytest.fixture
 def kept(migrated: Settings, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Kept]:
-    """A pipeline whose generator is wanted; its keepers are ended afterwards."""
+    """Yield a pipeline whose generator is wanted; end its keepers afterwards."""
     made = Kept(login("loader", migrated), f"kept_{abs(hash(request.node.name)) % 10**9}", tmp_path)
     wish_running(made.loader, made.pipeline, "generator", by="test")
     yield made
@@ -76,7 +76,7 @@ def kept(migrated: Settings, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 
 def test_a_program_runs_until_a_stop_is_wished(kept: Kept) -> None:
-    """It has no secret, its keeper holds a lease, its start is a row; then both end."""
+    """A kept program has no secret, its keeper holds a lease, its start is a row; a stop request ends both."""
     keeper = kept.start(FOR_EVER)
     kept.wait(lambda: None if kept.children() else "none", "the program")
     (program,) = kept.children()
@@ -91,7 +91,7 @@ def test_a_program_runs_until_a_stop_is_wished(kept: Kept) -> None:
 
 
 def test_a_second_keeper_ends_at_once(kept: Kept) -> None:
-    """The first one and its program go on."""
+    """A second keeper ends at once; the first one and its program continue."""
     first = kept.start(FOR_EVER)
     kept.wait(lambda: None if kept.children() else "none", "the program")
     (program,) = kept.children()
@@ -101,7 +101,7 @@ def test_a_second_keeper_ends_at_once(kept: Kept) -> None:
 
 
 def test_a_program_that_ends_by_itself_stays_ended(kept: Kept) -> None:
-    """The wish says so, and gives no failure as a reason."""
+    """After a program ended by itself, the wish is stopped and has no failure as its reason."""
     assert kept.start("print('generator: acknowledged 5')").wait(SECONDS) == 0
     wish = read_wish(kept.loader, kept.pipeline, "generator")
     assert wish
@@ -111,7 +111,7 @@ def test_a_program_that_ends_by_itself_stays_ended(kept: Kept) -> None:
 
 @pytest.mark.parametrize("code", [1, 2])
 def test_a_permanent_error_is_not_retried(kept: Kept, code: int) -> None:
-    """The wish has its line."""
+    """A program with a permanent error is not restarted, and the wish has its error line."""
     program = f"import sys; print('generator: exponent must be 0 to 10'); print('noise'); sys.exit({code})"
     assert kept.start(program).wait(SECONDS) == 0
     wish = read_wish(kept.loader, kept.pipeline, "generator")
@@ -121,7 +121,7 @@ def test_a_permanent_error_is_not_retried(kept: Kept, code: int) -> None:
 
 
 def test_what_was_killed_is_wanted_still_and_not_restarted_within_a_minute(kept: Kept) -> None:
-    """The keeper waits, and ends at once when a stop is wished meanwhile."""
+    """The keeper waits before it restarts a killed program; a stop request ends the wait at once."""
     keeper = kept.start(FOR_EVER)
     kept.wait(lambda: None if kept.children() else "none", "the program")
     kept.children()[0].kill()
@@ -136,7 +136,7 @@ def test_what_was_killed_is_wanted_still_and_not_restarted_within_a_minute(kept:
 
 
 def test_a_keeper_that_is_asked_to_end_leaves_the_wish(kept: Kept) -> None:
-    """As when all services are stopped: the program runs again after the next start."""
+    """A keeper that gets SIGTERM keeps the wish, so the program runs again after the services' next start."""
     keeper = kept.start(FOR_EVER)
     kept.wait(lambda: None if kept.children() else "none", "the program")
     keeper.terminate()

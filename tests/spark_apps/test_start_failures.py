@@ -1,4 +1,4 @@
-"""What keeps the application from starting is one clear line and an exit code, before Spark takes its time."""
+"""Each obstacle to a start is reported in one clear line with an exit code, before Spark starts."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ SECONDS = 120
 
 @dataclass(frozen=True)
 class Fit:
-    """A pipeline that could start, and how to try it with something in its way."""
+    """A pipeline that could start, and methods that try it with an obstacle."""
 
     text: str
     folder: Path
     snapshots: Path
 
     def refusal(self, old: str = "", new: str = "", **environment: str) -> str:
-        """Start it with a change of its file or of the environment, and return the one line that it says."""
+        """Start it with a change of its file or environment, and return the one line that it prints."""
         text = self.text.replace(old, new) if old else self.text
         name = text.partition('name = "')[2].partition('"')[0]
         (self.folder / f"{name}.toml").write_text(text)
@@ -68,7 +68,7 @@ def ended(command: list[str], **environment: str) -> subprocess.CompletedProcess
 
 @pytest.fixture(scope="module")
 def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
-    """Everything that a start needs."""
+    """Create everything that a start needs."""
     folder = tmp_path_factory.mktemp("pipelines")
     text = (PIPELINES / "kills.toml").read_text().replace('"kills', '"starts')
     (folder / "starts.toml").write_text(text)
@@ -106,14 +106,14 @@ def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
     ],
 )
 def test_a_pipeline_that_does_not_fit_what_is_there(fit: Fit, old: str, new: str, says: str) -> None:
-    """No topic, a table without a column, no table, no master table, a rule that is broken."""
+    """A start is refused without its topic, tables, columns or master table, or if the file breaks a rule."""
     assert old in fit.text
     assert says in fit.refusal(old, new)
 
 
 @pytest.fixture(scope="module")
 def parts(fit: Fit, migrated: Settings) -> str:
-    """The beginning of a [master] whose table fits no better than it has to."""
+    """Create a master table with binary columns, and return the beginning of the [master] section for it."""
     with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
         cursor.execute(
             "CREATE OR REPLACE TABLE part (product_id BIGINT UNSIGNED PRIMARY KEY, product_key INT UNSIGNED NOT NULL, "
@@ -128,14 +128,14 @@ MASTER = 'table = "product"\nkey = ["product_id"]\ncolumns = ["product_key", "pr
 
 
 def test_master_columns_that_hold_bytes(fit: Fit, parts: str) -> None:
-    """Of each type; they would be loaded as text, and be other bytes then."""
+    """Each binary column type is refused, because its values would be loaded as text and change."""
     line = fit.refusal(MASTER, parts + ', "shape", "flags", "photo"')
     assert "master table 'part' has bytes in shape varbinary(8), flags bit(3), photo blob, which" in line
     assert "Leave such columns out of [master]" in line
 
 
 def test_a_view_that_could_show_an_event_twice(fit: Fit, parts: str, migrated: Settings) -> None:
-    """Several rows of the master table may describe an event, until the column has a unique key to itself."""
+    """A master column without a unique key is refused, because several rows could match an event in the view."""
     says = "enriched.described_by 'product_key' must have a PRIMARY or UNIQUE key of its own"
     with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
         for key in ("KEY (product_key)", "UNIQUE (product_key, price_cents)"):
@@ -154,7 +154,7 @@ def test_a_view_that_could_show_an_event_twice(fit: Fit, parts: str, migrated: S
     ],
 )
 def test_a_service_that_does_not_let_us_in(fit: Fit, variable: str, says: str) -> None:
-    """It is said which, and what to correct; never the password."""
+    """The error for a refused login states the service and what to correct, and never the password."""
     (port,) = free_ports(1)
     line = fit.refusal(**{variable: str(port)})
     assert says.format(port) in line
@@ -163,7 +163,7 @@ def test_a_service_that_does_not_let_us_in(fit: Fit, variable: str, says: str) -
 
 
 def test_a_stop_while_spark_starts_is_a_stop(fit: Fit, migrated: Settings) -> None:
-    """It ends well and says so, before the first batch."""
+    """A stop request while Spark starts ends the application with success before the first batch."""
     (fit.folder / "starts.toml").write_text(fit.text)
     command = [sys.executable, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", "starts"]
     everything = {**os.environ, "PYTHONPATH": str(ROOT), "FRESHET_PIPELINES": str(fit.folder)}
@@ -177,7 +177,7 @@ def test_a_stop_while_spark_starts_is_a_stop(fit: Fit, migrated: Settings) -> No
 
 
 def test_a_warehouse_that_hangs_does_not_hold_a_stop_up(fit: Fit, migrated: Settings) -> None:
-    """The application ends within seconds, and says what it waited for."""
+    """A stop ends the application within seconds while the warehouse hangs, and it reports what it waited for."""
     (fit.folder / "starts.toml").write_text(fit.text)
     command = [sys.executable, str(ROOT / "spark_apps" / "enrich_stream.py"), "--pipeline", "starts"]
     everything = {**os.environ, "PYTHONPATH": str(ROOT), "FRESHET_PIPELINES": str(fit.folder)}
@@ -201,7 +201,7 @@ def test_a_warehouse_that_hangs_does_not_hold_a_stop_up(fit: Fit, migrated: Sett
 
 
 def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:
-    """Each kind of damage: a page, the file, what says which file, all of it."""
+    """A start is refused if a page, the file, the manifest or the whole snapshot is damaged or missing."""
     snapshot = current(fit.snapshots)
     assert snapshot
     pages = bytearray(snapshot.path.read_bytes())
@@ -217,7 +217,7 @@ def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:
 
 
 def test_spark_submit_passes_the_line_and_the_exit_code_on(migrated: Settings) -> None:
-    """Without a stack trace of its own; what a program writes to standard error, it writes to standard output."""
+    """spark-submit passes on the program's line and exit code, without a stack trace of its own."""
     found = ended(spark_submit(migrated, "none"))
     (line,) = found.stdout.splitlines()
     assert "there is no pipelines/none.toml" in line

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def test_the_address_is_in_the_connections_extra(connect_to: Callable[..., None]) -> None:
-    """As clients write it, also for several brokers."""
+    """The extra of the connection has the address in the form of Kafka clients, also for several brokers."""
     connect_to("kafka_default", conn_type="kafka", extra={"bootstrap.servers": "one:9092,two:9092"})
     assert BrokerHook().bootstrap() == "one:9092,two:9092"
 
 
 def test_a_connection_without_an_address_says_where_to_set_it(connect_to: Callable[..., None]) -> None:
-    """The message has the connection, the field in its extra, and the page in Airflow."""
+    """The error states the connection, the missing field of its extra, and the page in Airflow."""
     connect_to("kafka_default", conn_type="kafka", host="one", port=9092)
     with pytest.raises(ConnectionFieldError) as caught:
         BrokerHook().bootstrap()

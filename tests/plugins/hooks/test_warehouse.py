@@ -1,4 +1,4 @@
-"""A login comes from the connection of its account; secrets do not reach the programs that tasks start."""
+"""Each warehouse account's login comes from its Airflow connection; programs of tasks get no other secrets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMPLETE = {"host": "db", "port": 3306, "login": "reader", "password": "word", "
 
 
 def test_a_complete_connection_is_a_login(connect_to: Callable[..., None]) -> None:
-    """Each account has a connection of its own."""
+    """Each account's login is read from the connection of that account."""
     connect_to("warehouse_reader", conn_type="mysql", **COMPLETE)
     assert WarehouseHook("reader").login() == Login("db", 3306, "reader", "word", "freshet")
 
@@ -28,7 +28,7 @@ def test_a_complete_connection_is_a_login(connect_to: Callable[..., None]) -> No
 def test_a_connection_without_a_field_says_which_and_where_to_set_it(
     connect_to: Callable[..., None], missing: list[str]
 ) -> None:
-    """The message has the connection, the missing fields and the page in Airflow; no field that is set."""
+    """The error states the connection, its missing fields only, and the page in Airflow."""
     fields = {name: value for name, value in COMPLETE.items() if name not in missing}
     connect_to("warehouse_loader", conn_type="mysql", **fields)
     with pytest.raises(ConnectionFieldError) as caught:
@@ -38,7 +38,7 @@ def test_a_connection_without_a_field_says_which_and_where_to_set_it(
 
 
 def test_a_password_is_in_no_message(connect_to: Callable[..., None]) -> None:
-    """Neither in the error of an incomplete connection nor in a login that is printed."""
+    """A password is neither in the error of an incomplete connection nor in a printed login."""
     connect_to("warehouse_owner", conn_type="mysql", **{**COMPLETE, "password": "very secret", "schema": ""})
     with pytest.raises(ConnectionFieldError) as caught:
         WarehouseHook("owner").login()
@@ -49,7 +49,7 @@ def test_a_password_is_in_no_message(connect_to: Callable[..., None]) -> None:
 def test_every_variable_with_a_secret_is_listed(
     connect_to: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our secrets, Airflow's configuration and its connections."""
+    """The list has Freshet's secrets, Airflow's configuration and Airflow's connections."""
     connect_to("warehouse_owner", **COMPLETE)
     hidden = {PREFIX + name.upper() for name in SECRET_NAMES}
     hidden |= {"FRESHET_AIRFLOW_DATABASE", "AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_WAREHOUSE_OWNER"}
@@ -59,7 +59,7 @@ def test_every_variable_with_a_secret_is_listed(
 
 
 def test_other_variables_are_not_listed(connect_to: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program needs its state, its PATH and Airflow's home."""
+    """The list leaves out the variables that a program needs: its state, its PATH and Airflow's home."""
     connect_to("kafka_default")
     for name in ("FRESHET_STATE", "FRESHET_KAFKA_PORT", "AIRFLOW_HOME"):
         monkeypatch.setenv(name, "word")

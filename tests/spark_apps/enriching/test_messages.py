@@ -1,4 +1,4 @@
-"""What the enriched topic's messages look like: JSON whatever the values are, and where each event came from."""
+"""The enriched topic's messages are JSON for all values, and contain each event's position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = pa.table(
 
 
 def test_a_message_is_json_with_its_rows_values() -> None:
-    """A number that JSON does not have, a division by zero for one, is null as it is in SQL."""
+    """A message has its row's values; infinity and NaN become null, because JSON does not have them."""
     made = messages(3, ["name"], ["name", "number", "at"], ROWS)
     assert made["key"].to_pylist() == ROWS["name"].to_pylist()
     assert [json.loads(value, parse_constant=pytest.fail) for value in made["value"].to_pylist()] == [
@@ -36,7 +36,7 @@ def test_a_message_is_json_with_its_rows_values() -> None:
 
 
 def test_every_type_that_master_data_can_have_is_json() -> None:
-    """Numbers are numbers, with all their digits; what JSON has no type for is a text."""
+    """Numbers keep all their digits in JSON; a type that JSON does not have becomes text."""
     columns = {
         "day": (pa.date32(), date(2026, 2, 28), "2026-02-28"),
         "amount": (pa.decimal128(38, 2), Decimal("-1234567890123456789.50"), Decimal("-1234567890123456789.50")),
@@ -54,7 +54,7 @@ def test_every_type_that_master_data_can_have_is_json() -> None:
 
 
 def test_a_message_says_where_its_event_came_from() -> None:
-    """Source, partition and offset, as a consumer that drops repeats reads them."""
+    """A message has the event's source, partition and offset, so that a consumer can drop duplicates."""
     made = messages(3, ["name"], ["number"], ROWS)["headers"].to_pylist()
     assert [[(each["key"], int(each["value"])) for each in headers] for headers in made] == [
         [("source", 3), ("partition", partition), ("offset", offset)] for partition, offset in [(1, 7), (1, 8), (2, 0)]

@@ -1,4 +1,4 @@
-"""Events that a batch has no time for wait on disk, and each lands later, once, whatever is killed in between.
+"""Events that a batch has no time for are shed to disk and land later, exactly once, also after crashes.
 
 Tasks are run as Spark runs them, by calling the function that it calls, on the real warehouse and over a page file
 whose reads take time.
@@ -43,21 +43,21 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 PAGE_ROWS = 10
 PAGE_SECONDS = 0.05
-PRELOADED = 2  # pages that a new join begins with, whatever time is left
+PRELOADED = 2  # pages that a new join reads first, whatever time is left
 BUDGET = 0.3
-SECONDS = 60.0  # for what another thread does
+SECONDS = 60.0  # the longest wait for another thread
 
 
 @pytest.fixture
 def stream(migrated: Settings, tmp_path: Path) -> Stream:
-    """A pipeline without rows over master data of its own, whose reads are slow."""
+    """Create a pipeline without rows, with master data of its own whose reads are slow."""
     pipeline = read_pipeline("counted", PIPELINES).model_copy(
         update={"name": "flooded", "batch_seconds": BUDGET, "memory_mb": 8}
     )
     owner = login("owner", migrated)
     create_tables(owner, pipeline)
     with connect(owner) as connection, connection.cursor() as cursor:
-        cursor.execute("SET lock_wait_timeout = 20")  # for a transaction that a test which failed has left
+        cursor.execute("SET lock_wait_timeout = 20")  # a failed test can leave a transaction open
         for kind in KINDS:
             cursor.execute(f"TRUNCATE TABLE flooded_{kind}")
         cursor.execute("DELETE FROM progress WHERE pipeline = 'flooded'")
@@ -70,7 +70,7 @@ def stream(migrated: Settings, tmp_path: Path) -> Stream:
 
 
 def write_products(path: Path, numbers: range) -> Path:
-    """Write master data of these products."""
+    """Write master data with these products."""
     products = pa.table(
         {
             "product_id": pa.array(numbers, pa.int64()),
@@ -83,7 +83,7 @@ def write_products(path: Path, numbers: range) -> Path:
 
 
 def test_a_flood_is_shed_and_lands_later(stream: Stream) -> None:
-    """While the store is slow, tasks read pages for as long as they may and no longer, in memory that is bounded."""
+    """With a slow store, tasks stay within their time and memory limits and shed the rest, which lands later."""
     for _ in range(3):
         counts = stream.run(0, stream.arrive(0, 20_000)).counts
         assert (counts.pages_read - PRELOADED - 1) * PAGE_SECONDS <= BUDGET
@@ -110,7 +110,7 @@ def test_a_flood_is_shed_and_lands_later(stream: Stream) -> None:
 
 
 def test_an_event_that_can_be_read_later_moves_and_one_that_cannot_any_more_stays(stream: Stream) -> None:
-    """As when the pipeline's fields are changed, and a batch is done again: each event is in one table."""
+    """After a change of the fields, a batch that runs again leaves each event in exactly one table."""
     offsets = stream.arrive(0, 200)
     stream.run(0, offsets)
     stream.replay_all()
@@ -123,8 +123,8 @@ def test_an_event_that_can_be_read_later_moves_and_one_that_cannot_any_more_stay
     assert {(0, 7), (0, 8)} <= stream.positions("enriched")
 
 
-def test_what_is_taken_back_has_a_limit_of_time_too(stream: Stream) -> None:
-    """From a store that stays slow, events come back a few pages at a time, the oldest segment first."""
+def test_what_is_replayed_has_a_limit_of_time_too(stream: Stream) -> None:
+    """With a slow store, a replay job reads a few pages, oldest segment first, and sheds the rest again."""
     stream.run(0, stream.arrive(0, 2000))
     before = stream.positions("shed")
     assert before
@@ -140,7 +140,7 @@ def test_what_is_taken_back_has_a_limit_of_time_too(stream: Stream) -> None:
 
 
 def test_two_tasks_take_different_segments(stream: Stream) -> None:
-    """What another transaction has taken and not committed is passed over, not waited for."""
+    """A task skips a segment that another open transaction has claimed, instead of waiting for it."""
     stream.run(0, stream.arrive(0, 2000))
     stream.another_worker()
     stream.run(1, stream.arrive(1, 2000))
@@ -154,8 +154,8 @@ def test_two_tasks_take_different_segments(stream: Stream) -> None:
     stream.assert_accounted()
 
 
-def test_a_task_takes_events_back_from_between_those_of_another(stream: Stream) -> None:
-    """Files have events of the same stretch of offsets: neither task waits for the other's transaction."""
+def test_a_task_replays_events_from_between_those_of_another(stream: Stream) -> None:
+    """Two tasks replay files with interleaved offsets, and neither waits for the other's transaction."""
     offsets = stream.arrive(0, 2000)
     for every_other in (offsets[::2], offsets[1::2]):
         stream.another_worker()
@@ -173,8 +173,8 @@ def test_a_task_takes_events_back_from_between_those_of_another(stream: Stream) 
     assert stream.positions("shed") == set()
 
 
-def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream) -> None:
-    """A batch that was done again has shed its events into two files: no task ends in a deadlock."""
+def test_tasks_replay_the_same_events_one_after_the_other(stream: Stream) -> None:
+    """When a batch that ran twice has shed its events into two files, two replaying tasks do not deadlock."""
     offsets = stream.arrive(0, 1000)
     for _ in range(2):
         stream.another_worker()
@@ -201,8 +201,8 @@ def test_tasks_take_back_the_same_events_one_after_the_other(stream: Stream) -> 
     assert stream.positions("shed") == set()
 
 
-def test_files_with_the_same_events_in_other_orders_are_taken_back_in_one(stream: Stream) -> None:
-    """Two tasks that give up the same positions, each a statement, begin at the same end: neither waits in vain."""
+def test_files_with_the_same_events_in_other_orders_are_replayed_in_one(stream: Stream) -> None:
+    """Two tasks that delete the same positions one by one do so in the same order, so they do not deadlock."""
     offsets = stream.arrive(0, 1000)
     for order in (offsets, offsets[::-1]):
         stream.another_worker()
@@ -226,14 +226,14 @@ def test_files_with_the_same_events_in_other_orders_are_taken_back_in_one(stream
     assert stream.positions("shed") == set()
 
 
-def test_an_event_that_is_taken_back_while_its_batch_is_done_again_ends_in_one_table(
+def test_an_event_that_is_replayed_while_its_batch_is_done_again_ends_in_one_table(
     stream: Stream, tmp_path: Path
 ) -> None:
-    """Whoever takes it back finds no master row, the batch has newer master data: neither has seen the other's row."""
+    """A replay lands an event as unmatched while its batch enriches it: the event ends in one table only."""
     offsets = stream.arrive(0, 1000)
     stream.run(0, offsets)
     shed = [offset for _, offset in stream.positions("shed")]
-    known = [offset for offset in shed if offset % 300 < PRODUCTS]  # so that it waits for no row but the shed one
+    known = [offset for offset in shed if offset % 300 < PRODUCTS]  # so that the batch waits for the shed row only
     assert known
     stream.have_time()
     older = replace(stream, snapshot=write_products(tmp_path / "v000000.pages", range(1001, 1002)))
@@ -256,7 +256,7 @@ def test_an_event_that_is_taken_back_while_its_batch_is_done_again_ends_in_one_t
 
 
 def test_two_attempts_at_the_same_events_leave_each_in_one_table(stream: Stream) -> None:
-    """One that was given up has shed what the other, which came later, enriches; neither has seen the other's rows."""
+    """An old attempt sheds events that a newer one enriches at the same time: each event ends in one table only."""
     stream.run(0, stream.arrive(0, 1))
     with (
         ThreadPoolExecutor(2) as aside,
@@ -272,7 +272,7 @@ def test_two_attempts_at_the_same_events_leave_each_in_one_table(stream: Stream)
         wait_until(lambda: None if waiting() == 1 else "not yet", what="one to wait for its end", seconds=SECONDS)
         look.execute("SELECT kafka_offset FROM flooded_shed")
         shed = [offset for (offset,) in look.fetchall()]
-        assert stream.positions("shed") == set()  # but not for others
+        assert stream.positions("shed") == set()  # the rows are not committed, so other readers do not see them
         stream.store.seconds = 0.0
         other = aside.submit(stream.run, 0, shed)
         wait_until(lambda: None if waiting() == 2 else "not yet", what="the other, too", seconds=SECONDS)
@@ -283,10 +283,10 @@ def test_two_attempts_at_the_same_events_leave_each_in_one_table(stream: Stream)
 
 
 def test_a_task_that_dies_before_its_commit_leaves_only_files(stream: Stream) -> None:
-    """Which are not touched as long as it lives, and swept when it has gone; its events are read again."""
+    """A sweep keeps the files of a live task and removes those of a dead one, whose events are read again."""
     offsets = stream.arrive(0, 2000)
     task, _ = stream.task(0, offsets)
-    assert list(islice(task, 1))  # rows are loaded, segments are written down, nothing is committed
+    assert list(islice(task, 1))  # rows and segments are written, nothing is committed
     files = stream.files()
     assert files
     stream.sweep()
@@ -303,8 +303,8 @@ def test_a_task_that_dies_before_its_commit_leaves_only_files(stream: Stream) ->
 
 
 @pytest.mark.parametrize("forgotten", ["nothing", "the rows"])
-def test_a_crash_after_events_were_taken_back_loses_and_doubles_nothing(stream: Stream, forgotten: str) -> None:
-    """Before the segments are forgotten, or when their rows are and their files are still there."""
+def test_a_crash_after_events_were_replayed_loses_and_doubles_nothing(stream: Stream, forgotten: str) -> None:
+    """A crash after a replay loses and duplicates no event, before or after the rows of its segments are deleted."""
     stream.run(0, stream.arrive(0, 2000))
     stream.store.seconds = 0.0
     report = stream.run(job="killed")
@@ -316,13 +316,13 @@ def test_a_crash_after_events_were_taken_back_loses_and_doubles_nothing(stream: 
             cursor.execute("DELETE FROM shed_segment WHERE segment IN %s", (report.replayed_segments,))
     stream.sweep()
     assert bool(stream.files()) == (forgotten == "nothing")
-    stream.replay_all()  # whose messages may never have been sent comes once more
+    stream.replay_all()  # if a crash kept the rows of segments, their events are replayed once more
     stream.assert_all_landed()
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_accounting_holds_after_every_step_whatever_they_are(stream: Stream, seed: int) -> None:
-    """Batches, batches done again, whole or in other portions, tasks that die, jobs that die, a store slow and fast."""
+    """Each event is in exactly one table after any sequence of batches, retries, replays and crashes."""
     chance = random.Random(seed)  # noqa: S311  # a test's
     done: list[tuple[int, range]] = []
     shed = 0
@@ -359,7 +359,7 @@ def test_accounting_holds_after_every_step_whatever_they_are(stream: Stream, see
 
 
 def test_a_segment_of_other_fields_is_not_read(stream: Stream) -> None:
-    """When the pipeline's file has changed, it waits until the file is as it was."""
+    """A segment written with other fields waits until the pipeline's file has these fields again."""
     stream.run(0, stream.arrive(0, 2000))
     events = stream.waiting().events
     fields = {**stream.pipeline.source.fields, "colour": "string"}
@@ -370,7 +370,7 @@ def test_a_segment_of_other_fields_is_not_read(stream: Stream) -> None:
     was, stream.pipeline = stream.pipeline, changed
     assert stream.waiting() == shedding.Waiting()
     assert stream.run(job="job").counts.replayed == 0
-    stream.another_worker()  # and again
+    stream.another_worker()  # the application was started once more
     stream.pipeline = was
     assert stream.waiting().events == events
 
@@ -378,7 +378,7 @@ def test_a_segment_of_other_fields_is_not_read(stream: Stream) -> None:
 @pytest.mark.parametrize("damage", ["gone", "spoilt", "cut", "empty"])
 @pytest.mark.parametrize("mended", ["restored", "read again"])
 def test_a_file_that_cannot_be_read_is_set_aside_and_its_events_wait(stream: Stream, damage: str, mended: str) -> None:
-    """All others come back, accounting holds, an operator is told; restored or read again, its events land too."""
+    """A damaged file is set aside with a message; once it is restored or its events are read again, they land."""
     batches = [(partition, stream.arrive(partition, 2000)) for partition in (0, 1)]
     for batch in batches:
         stream.another_worker()
@@ -418,7 +418,7 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_its_events_wait(stream: Str
 
 
 def test_the_age_of_what_waits_is_its_oldest_events(stream: Stream) -> None:
-    """By Kafka's timestamp, not by when it was shed."""
+    """The age of what waits counts from the oldest event's Kafka timestamp, not from the time of shedding."""
     two_hours = timedelta(hours=2)
     waiting = shedding.Waiting(1, 5, oldest_at=(datetime.now(UTC) - two_hours).replace(tzinfo=None))
     assert waiting.oldest_seconds == pytest.approx(two_hours.total_seconds(), abs=60)
@@ -427,7 +427,7 @@ def test_the_age_of_what_waits_is_its_oldest_events(stream: Stream) -> None:
 
 @contextmanager
 def lock_waits() -> Iterator[Callable[[], int]]:
-    """Give what counts the transactions that wait for another one."""
+    """Yield a function that counts the transactions that wait for a lock."""
     with connect(login("root")) as connection, connection.cursor() as cursor:
 
         def waiting() -> int:

@@ -1,4 +1,4 @@
-"""A pipeline's file chooses its join by name; whichever it is, events become the same rows."""
+"""A pipeline's file chooses its join by name; all joins write the same rows."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ STATIONS = pa.table(
         "altitude": [None if number % 5 == 0 else number / 8 for number in range(ROWS)],
     }
 )
-ASKED = [*range(ROWS + 50), *[3, 4, 5] * 200, *range(0, ROWS, 3)]  # the last 50 of the first are no station
+ASKED = [*range(ROWS + 50), *[3, 4, 5] * 200, *range(0, ROWS, 3)]  # includes 50 unknown stations
 EVENTS = pa.record_batch({"kafka_offset": range(len(ASKED)), "station": [f"station {number}" for number in ASKED]})
 
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Path:
-    """All stations, in a page file."""
+    """Write all stations into a page file."""
     write_page_file(tmp_path / "v1.pages", STATIONS.schema, STATIONS.to_batches(), ["station"])
     return tmp_path / "v1.pages"
 
 
 def readings(**changed: object) -> Pipeline:
-    """The second pipeline, but for what is changed."""
+    """Return the second pipeline, with these changes."""
     return read_pipeline("readings", PIPELINES).model_copy(update=changed)
 
 
 @pytest.mark.parametrize("name", get_args(JoinName))
 def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
-    """One for each event, with its station's columns or with nulls; a second task as the first."""
+    """Each join outputs one row for each event, with its station's columns or nulls, in a second task too."""
     expected = [
         {"kafka_offset": place, **(STATIONS.slice(number, 1).to_pylist() or [dict.fromkeys(STATIONS.column_names)])[0]}
         | {"station": f"station {number}"}
@@ -61,16 +61,16 @@ def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
 
 
 def test_a_task_holds_a_bounded_part_of_its_events(snapshot: Path) -> None:
-    """When that is full, what waits is joined and all is given out; order and rows are the same."""
+    """A task joins and outputs its events whenever its buffer is full; order and rows stay the same."""
     most = EVENTS.slice(0, 300).nbytes
     portions = [EVENTS.slice(first, 40) for first in range(0, EVENTS.num_rows, 40)]
     coming = iter(portions)
     with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
         joined = TaskJoin(join, EVENTS.schema, TaskCounts(), most).joined(coming)
         given = [next(joined)]
-        assert next(coming).equals(portions[8])  # the first eight were enough
+        assert next(coming).equals(portions[8])  # the first eight portions filled the buffer
         given += list(joined)
-    assert min(table.num_rows for table in given[:-1]) > 40  # what was given out is held no longer
+    assert min(table.num_rows for table in given[:-1]) > 40  # the task has released the rows that it has output
     rows = pa.concat_tables(given)
     asked = [n for place, n in enumerate(ASKED) if not 320 <= place < 360]
     assert rows["station"].to_pylist() == [f"station {n}" for n in asked]
@@ -78,20 +78,20 @@ def test_a_task_holds_a_bounded_part_of_its_events(snapshot: Path) -> None:
 
 
 def test_a_task_without_events_has_no_rows(snapshot: Path) -> None:
-    """As when all events of its portion were rejected."""
+    """A task outputs no rows if all events of its portion were rejected."""
     with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
         assert list(TaskJoin(join, EVENTS.schema, TaskCounts()).joined([])) == []
         assert list(TaskJoin(join, EVENTS.schema, TaskCounts()).joined([EVENTS.slice(0, 0)])) == []
 
 
 def test_a_whole_snapshot_passes(snapshot: Path) -> None:
-    """And the check keeps nothing in memory."""
+    """The check accepts a complete snapshot and keeps none of it in memory."""
     check_join(readings(), snapshot)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "a bit of a page", "empty", "gone"])
 def test_a_damaged_snapshot_is_refused(snapshot: Path, damage: str) -> None:
-    """Before Spark starts, in one line that says what publishes another."""
+    """A damaged snapshot is refused before Spark starts, in one line that states how to publish another."""
     content = bytearray(snapshot.read_bytes())
     content[5000] ^= 1
     damaged: dict[str, bytes | bytearray] = {"truncated": content[:-100], "a bit of a page": content, "empty": b""}
@@ -111,7 +111,7 @@ def test_a_damaged_snapshot_is_refused(snapshot: Path, damage: str) -> None:
     ],
 )
 def test_a_snapshot_of_another_shape_is_refused(snapshot: Path, master: dict[str, list[str]], says: str) -> None:
-    """A key of another type, a column that it does not have."""
+    """A snapshot with another key type or without a required column is refused."""
     other = readings(master=readings().master.model_copy(update=master))
     with pytest.raises(SnapshotError, match=says):
         check_join(other, snapshot)

@@ -1,4 +1,4 @@
-"""Events are read by their pipeline's fields; an unreadable one gets a reason and does not affect the others."""
+"""Events are read by the pipeline's fields; an unreadable one is rejected with a reason, and the others are read."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ def row(**changed: object) -> dict[str, Any]:
 
 
 def test_a_good_batch_is_read_whole_with_its_positions() -> None:
-    """Every field has its type."""
+    """All events of a good batch are read with their positions, and every field has its type."""
     rows, rejected = read(event(), event(product_id=8))
     assert rejected == {}
     assert rows == [row(), row(product_id=8, kafka_offset=101)]
 
 
 def test_an_empty_batch_has_no_events() -> None:
-    """A partition may have none."""
+    """A partition without messages is read as no events."""
     assert read() == ([], {})
 
 
 def test_a_slice_of_a_batch_is_read_as_itself() -> None:
-    """Arrow arrays may begin in the middle of a buffer."""
+    """A slice of an Arrow array, which begins in the middle of its buffer, is read correctly."""
     values = pa.array([b"bad", event(), event(product_id=8), b"bad"], pa.binary())[1:3]
     batch = READER.read(pa.array([4, 4], pa.int32()), pa.array([100, 101], pa.int64()), values)
     assert batch.events.to_pylist() == [row(), row(product_id=8, kafka_offset=101)]
@@ -99,7 +99,7 @@ def test_a_slice_of_a_batch_is_read_as_itself() -> None:
     ids=lambda text: text.decode()[-40:],
 )
 def test_other_forms_of_the_same_event_are_read_the_same(text: bytes) -> None:
-    """Unknown fields, white space, order, escapes, time zones."""
+    """Unknown fields, white space, order, escapes and time zone do not change the row that is read."""
     assert read(text) == ([row()], {})
 
 
@@ -150,7 +150,7 @@ def test_other_forms_of_the_same_event_are_read_the_same(text: bytes) -> None:
     ids=lambda value: str(value)[:50],
 )
 def test_an_unreadable_event_is_rejected_between_good_ones(value: bytes | None, reason: str) -> None:
-    """With its place and reason; the events beside it are read."""
+    """An unreadable event is rejected with its position and reason; the events beside it are read."""
     rows, rejected = read(event(product_id=1), value, event(product_id=3))
     assert rows == [row(product_id=1), row(product_id=3, kafka_offset=102)]
     assert list(rejected) == [1]
@@ -159,12 +159,12 @@ def test_an_unreadable_event_is_rejected_between_good_ones(value: bytes | None, 
 
 
 def test_an_event_with_a_null_key_is_readable() -> None:
-    """It becomes an unmatched event."""
+    """An event with a null key is read, and becomes an unmatched event."""
     assert read(event(product_id=None)) == ([row(product_id=None)], {})
 
 
 def test_a_value_of_ten_megabytes_is_one_bad_event() -> None:
-    """The events beside it are read."""
+    """A value of ten megabytes is rejected, and the events beside it are read."""
     rows, rejected = read(event(), b'{"event_id": "' + b"x" * 10_000_000 + b'"}', event())
     assert len(rows) == 2
     assert "event_id: must be a UUID" in rejected[1] or "missing" in rejected[1]
@@ -213,7 +213,7 @@ def test_the_scanner_reads_events_as_the_careful_reader_does(
     compact: bool,  # noqa: FBT001
     ascii_only: bool,  # noqa: FBT001
 ) -> None:
-    """Any event, also a spoilt one."""
+    """The scanner and the careful reader return the same result for any event, also a damaged one."""
     reader, good = of
     content = {name: value for name, value in {**good, **changes}.items() if name not in gone}
     shown = json.dumps(content, separators=(",", ":") if compact else None, ensure_ascii=ascii_only)
@@ -226,14 +226,14 @@ def test_the_scanner_reads_events_as_the_careful_reader_does(
 
 @pytest.mark.parametrize("place", range(36))
 def test_a_uuid_has_its_dashes_and_digits_where_they_belong(place: int) -> None:
-    """Another character at any place makes it unreadable."""
+    """A UUID with a wrong character at any place is unreadable."""
     for other in "x-0G/:`g":
         text = GOOD["event_id"][:place] + other + GOOD["event_id"][place + 1 :]
         assert_both_read_the_same(READER, event(event_id=text))
 
 
 def test_names_are_compared_whole() -> None:
-    """Also names of one length that begin alike."""
+    """Field names of equal length that begin alike are different fields."""
     reader = EventReader({"abcdefgh12345678": "int64", "abcdefgh12345679": "int64", "a": "int64"}, [])
     good = {"abcdefgh12345679": 2, "a": 3, "abcdefgh12345678": 1}
     (row,), rejected = read(json.dumps(good).encode(), reader=reader)
@@ -247,7 +247,7 @@ WHOLE = json.dumps(GOOD, separators=(",", ":")).encode()
 
 
 def test_nothing_is_read_beyond_the_batch() -> None:
-    """The page of memory behind the batch's bytes is protected: reading it would crash the process."""
+    """The reader reads no byte beyond the batch; the memory page behind it is protected, so a read would crash."""
     libc, size = ctypes.CDLL(None), mmap.PAGESIZE
     memory = mmap.mmap(-1, 2 * size)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -269,7 +269,7 @@ BEHIND = st.sampled_from([b"0", b"5", b'"', b"}", b'":1}', b'",', b"1.5}", b"e5}
 def test_an_event_is_read_the_same_whatever_stands_behind_it(
     length: int, more: list[bytes], next_ones: list[bytes]
 ) -> None:
-    """The next event's bytes follow without a gap and must not be read as this one's."""
+    """The bytes of the next event, which follow without a gap, do not change how an event is read."""
     texts = [WHOLE[:length] + b"".join(more), *next_ones]
     rows, rejected = read(*texts)
     alone = [read(text) for text in texts]
@@ -288,13 +288,13 @@ DIGITS = st.text("0123456789", max_size=20)
     exponent=st.just("") | st.tuples(st.sampled_from(["e", "E", "e+", "e-"]), DIGITS.map(lambda d: d[:3])).map("".join),
 )
 def test_a_number_is_the_nearest_double(sign: str, whole: str, fraction: str, exponent: str) -> None:
-    """However many digits it has; what is not a number of JSON is rejected."""
+    """A number of any length is read as the nearest double; what is not a JSON number is rejected."""
     number = f"{sign}{whole}{fraction}{exponent}".encode()
     assert_both_read_the_same(READINGS, PLAIN.replace(b"-7.25", number))
 
 
 def test_usual_numbers_are_the_nearest_doubles() -> None:
-    """Numbers as programs print them, rounded or with all digits."""
+    """Numbers as programs print them, rounded or with all digits, are read as the nearest doubles."""
     random = np.random.default_rng(1)
     numbers = [value for scale in (1e-9, 1.0, 1e6) for value in (random.normal(0, scale, 2000)).tolist()]
     shown = [repr(value) for value in numbers] + [f"{value:.{n % 19}f}" for n, value in enumerate(numbers)]
@@ -306,7 +306,7 @@ def test_usual_numbers_are_the_nearest_doubles() -> None:
 
 
 def test_text_is_decoded_as_python_decodes_utf8() -> None:
-    """Each first byte with each kind of second byte: incomplete characters, overlong forms, surrogates are refused."""
+    """The reader accepts and refuses each pair of first and second UTF-8 bytes as Python does."""
     seconds = (0x00, 0x22, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xFF)
     for lead in range(256):
         sequences = [
@@ -322,7 +322,7 @@ def test_text_is_decoded_as_python_decodes_utf8() -> None:
 
 @pytest.mark.parametrize("character", ["x", "é", "商", "😀"])
 def test_the_longest_text_is_counted_in_characters(character: str) -> None:
-    """As the warehouse counts them."""
+    """The limit of a text counts characters, as the warehouse does."""
     fits, exceeds = ({**READING, "remark": character * count} for count in (255, 256))
     rows, rejected = read(*(json.dumps(each, ensure_ascii=False).encode() for each in (fits, exceeds)), reader=READINGS)
     assert [row["remark"] for row in rows] == [character * 255]
@@ -330,7 +330,7 @@ def test_the_longest_text_is_counted_in_characters(character: str) -> None:
 
 
 def test_events_keep_their_order_whichever_reader_reads_them() -> None:
-    """The careful reader reads those with escapes; unreadable ones are left out."""
+    """Events keep their order if some need the careful reader and unreadable ones are left out."""
     escaped = json.dumps({**READING, "remark": "\n"}).encode()
     rows, rejected = read(PLAIN, escaped, b"{", PLAIN, escaped, PLAIN, reader=READINGS)
     assert [(row["kafka_offset"], row["remark"]) for row in rows] == [

@@ -1,4 +1,4 @@
-"""Functions on eight bytes at once do what a loop over the bytes does."""
+"""Functions on eight bytes at once return the same as a loop over the bytes."""
 
 from __future__ import annotations
 
@@ -57,32 +57,32 @@ def _run(text: bytes, ends: bytes) -> int:
 
 @given(WORDS)
 def test_a_plain_run_ends_at_a_control_a_quote_a_backslash_or_what_is_not_ascii(text: bytes) -> None:
-    """The first flag is exact."""
+    """A plain run ends exactly at its first control character, quote, backslash or byte outside of ASCII."""
     ends = bytes([*range(0x20), *b'"\\', *range(0x80, 0x100)])
     assert _plain_bytes(padded(text), 0) == _run(text, ends)
 
 
 @given(WORDS)
 def test_digits_end_at_the_first_other_byte(text: bytes) -> None:
-    """Of all 256 bytes."""
+    """Any of the 256 bytes that is not a digit ends a run of digits."""
     assert _digits(padded(text), 0) == _run(text, bytes(set(range(0x100)) - set(b"0123456789")))
 
 
 @given(WORDS | st.text("0123456789abcdef", min_size=8, max_size=8).map(str.encode))
 def test_hexadecimal_digits_are_those_in_lower_case(text: bytes) -> None:
-    """All eight bytes must be one."""
+    """A word is hexadecimal only if all eight bytes are lower-case digits."""
     assert _is_hex(padded(text)) == (set(text) <= set(b"0123456789abcdef"))
 
 
 @given(st.integers(1, 8).flatmap(lambda width: st.text("0123456789", min_size=width, max_size=width)), st.binary())
 def test_up_to_eight_digits_are_their_number(digits: str, behind: bytes) -> None:
-    """Whatever bytes follow them."""
+    """Up to eight digits are read as their number, whatever bytes follow them."""
     assert _decimal(padded(digits.encode() + behind), len(digits)) == int(digits)
 
 
 @given(st.binary(max_size=20), st.data())
 def test_behind_the_end_there_are_zeros(text: bytes, data: st.DataObject) -> None:
-    """From any place of the array, for any part of the word."""
+    """A word that reaches beyond the end of the array is filled with zeros."""
     array = padded(text)
     at, count = data.draw(st.integers(0, len(array) - 1)), data.draw(st.integers(1, WIDTH))
     out = np.empty(WIDTH, np.uint8)

@@ -1,4 +1,4 @@
-"""The master side works with any table that a pipeline's file names: other keys and columns, NULLs."""
+"""The master side works with any table that a pipeline's file names, with other keys, columns and NULLs."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def pipeline(key: list[str]) -> Pipeline:
 
 @pytest.fixture(params=["utf8mb4_bin", "utf8mb4_uca1400_ai_ci", "latin1_swedish_ci"])
 def collation(request: pytest.FixtureRequest) -> str:
-    """The table's collation: that of Freshet's schema, the server's default, that of old tables."""
+    """Return the table's collation: that of Freshet's schema, the server's default, or that of old tables."""
     return str(request.param)
 
 
 @pytest.fixture(params=[["sku"], ["sku", "region"]], ids=["string key", "two key columns"])
 def articles(empty: Warehouse, collation: str, request: pytest.FixtureRequest) -> Warehouse:
-    """The second pipeline's table, prepared and filled."""
+    """Create and fill the second pipeline's table."""
     warehouse = Warehouse(empty.login, pipeline(request.param).master)
     warehouse.run(f"{ARTICLES} COLLATE {collation}")
     prepare(warehouse.login, warehouse.master)
@@ -69,7 +69,7 @@ def articles(empty: Warehouse, collation: str, request: pytest.FixtureRequest) -
 
 
 def test_another_table_is_estimated_ranked_checked_published_and_followed(articles: Warehouse, tmp_path: Path) -> None:
-    """Every value arrives unchanged, in the order of the estimate; then an update and a delete."""
+    """Every value is published unchanged in the order of the estimate; then an update and a delete are read."""
     from quality.master import check_ranking
 
     key = articles.master.key
@@ -104,7 +104,7 @@ def test_another_table_is_estimated_ranked_checked_published_and_followed(articl
 
 
 def test_an_estimate_looks_each_key_up_in_the_master_tables_index(articles: Warehouse) -> None:
-    """Whatever the collation, even if the server takes the table for empty, because it was just filled."""
+    """Storing an estimate uses the key's index, for each collation and for a table that was just filled."""
     articles.run(
         "INSERT INTO article (sku, region) SELECT CONCAT('S', seq), 'NZ' FROM seq_1_to_5000",
         "ALTER TABLE article STATS_AUTO_RECALC = 0",
@@ -123,7 +123,7 @@ def test_an_estimate_looks_each_key_up_in_the_master_tables_index(articles: Ware
 
 
 def test_keys_that_only_their_bytes_tell_apart_are_two_keys(articles: Warehouse) -> None:
-    """The stream joins by bytes, whatever the collation calls equal: the old key is deleted, the new one changed."""
+    """Keys that the collation calls equal but whose bytes differ are two keys, because the stream joins by bytes."""
     with connect(articles.login) as connection:
         before = read_changes(connection, articles.master, 0).position
         articles.run(

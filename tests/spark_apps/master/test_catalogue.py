@@ -1,4 +1,4 @@
-"""The catalogue has believable rows in an order independent of sales, and is loaded whole or not at all."""
+"""The catalogue has realistic rows in an order independent of sales; all of it is loaded, or nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def catalogue(rows: int, seed: int) -> pa.Table:
 
 
 def test_each_key_exists_once_and_warehouse_keys_have_another_order() -> None:
-    """They are a permutation of the source's keys; one seed always makes the same one."""
+    """Warehouse keys are a permutation of the source's keys; one seed always gives the same one."""
     made = catalogue(ROWS, seed=3)
     everything = list(range(1, ROWS + 1))
     assert made["product_id"].to_pylist() == everything
@@ -33,7 +33,7 @@ def test_each_key_exists_once_and_warehouse_keys_have_another_order() -> None:
 
 
 def test_a_row_has_about_120_bytes() -> None:
-    """Numbers have their width in the table, texts their length, updated_at six bytes."""
+    """A row has about 120 bytes, counted as the table stores them."""
     made = catalogue(ROWS, seed=1)
     text = [name for name in made.column_names if pa.types.is_string(made[name].type)]
     letters = sum(len(value) for name in text for value in made[name].to_pylist())
@@ -41,7 +41,7 @@ def test_a_row_has_about_120_bytes() -> None:
 
 
 def test_barcodes_have_valid_check_digits() -> None:
-    """EAN-13: digits weighted 1 and 3 in turn add up to a multiple of ten."""
+    """The digits of an EAN-13 barcode, weighted 1 and 3 in turn, add up to a multiple of ten."""
     for barcode in catalogue(ROWS, seed=1)["barcode"].to_pylist():
         assert len(barcode) == 13
         assert sum(int(digit) * (3 if i % 2 else 1) for i, digit in enumerate(barcode)) % 10 == 0
@@ -49,7 +49,7 @@ def test_barcodes_have_valid_check_digits() -> None:
 
 @pytest.mark.integration
 def test_it_is_loaded_as_it_was_made_and_only_once(empty: Warehouse) -> None:
-    """A second call changes nothing."""
+    """The table has the generated rows, and a second load changes nothing."""
     assert load_catalogue(empty.login, ROWS, seed=3) == ROWS
     assert load_catalogue(empty.login, 2 * ROWS, seed=4) == ROWS
     made = catalogue(ROWS, seed=3)
@@ -59,7 +59,7 @@ def test_it_is_loaded_as_it_was_made_and_only_once(empty: Warehouse) -> None:
 
 @pytest.mark.integration
 def test_a_row_that_cannot_be_loaded_leaves_nothing_behind(empty: Warehouse) -> None:
-    """Not even the chunks before it, which were reported. The error says what was refused."""
+    """When a row cannot be loaded, no row stays, not even of earlier chunks; the error states what was refused."""
     empty.run(f"ALTER TABLE product ADD CHECK (product_id <> {CHUNK_ROWS + 3})")
     reports: list[str] = []
     with pytest.raises(LoadError, match=r"table 'product' must .* of 5, 4 were new, .* CONSTRAINT"):

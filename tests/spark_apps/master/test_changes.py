@@ -1,4 +1,4 @@
-"""No change of a master row is missed, whatever the order of commits and whatever clocks say."""
+"""A reader misses no change of a master row, whatever the order of commits and the clocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INSERT = """INSERT INTO product
 
 
 def read(warehouse: Warehouse, after: int) -> Changes:
-    """Read changes on a connection of their own."""
+    """Read changes on a new connection."""
     with connect(warehouse.login) as connection:
         return read_changes(connection, warehouse.master, after)
 
@@ -44,7 +44,7 @@ def gone(changes: Changes) -> list[int]:
 
 
 def test_updates_inserts_and_deletes_are_read_once_as_the_rows_are_now(products: Warehouse) -> None:
-    """Rows have the pipeline's columns; a changed key is one deleted and one new row."""
+    """Changes are read once, with the current rows; a changed key is one deleted and one new row."""
     products.run(
         "UPDATE product SET price_cents = 1 WHERE product_id = 7",
         "UPDATE product SET price_cents = 2 WHERE product_id = 7",
@@ -62,7 +62,7 @@ def test_updates_inserts_and_deletes_are_read_once_as_the_rows_are_now(products:
 
 
 def test_a_transaction_that_began_earlier_and_commits_later_is_not_missed(products: Warehouse) -> None:
-    """It drew the lower number; a reader that has read the higher one still gets it."""
+    """A reader that has read a higher number still gets a change with a lower one that commits later."""
     with connect(products.login) as early, early.cursor() as first:
         first.execute(PRICE, (11, 1))
         with connect(products.login) as late, late.cursor() as second:
@@ -75,7 +75,7 @@ def test_a_transaction_that_began_earlier_and_commits_later_is_not_missed(produc
 
 
 def test_what_was_rolled_back_is_never_told(products: Warehouse) -> None:
-    """And its gap in the numbers delays nothing."""
+    """A reader never gets a change that was rolled back, and the gap in the numbers delays no other."""
     with connect(products.login) as connection, connection.cursor() as cursor:
         cursor.execute(PRICE, (11, 1))
         connection.rollback()
@@ -84,7 +84,7 @@ def test_what_was_rolled_back_is_never_told(products: Warehouse) -> None:
 
 
 def test_a_clock_that_steps_back_and_equal_timestamps_hide_nothing(products: Warehouse) -> None:
-    """The second change has an older timestamp than the first, the third has the second's."""
+    """A reader gets all changes when one has an older timestamp than, or the same as, the change before."""
     for now, key in (("2026-06-01 12:00:00", 1), ("2026-06-01 11:00:00", 2), ("2026-06-01 11:00:00", 3)):
         position = read(products, 0).position
         products.run(
@@ -95,7 +95,7 @@ def test_a_clock_that_steps_back_and_equal_timestamps_hide_nothing(products: War
 
 
 def test_a_reader_does_not_wait_for_writers_nor_writers_for_a_reader(products: Warehouse) -> None:
-    """Changes are read while a transaction is open; rows are written while a reader holds its lock."""
+    """Changes are read while a transaction is open, and rows are written while a reader holds its lock."""
     with connect(products.login) as writer, writer.cursor() as cursor:
         cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
         cursor.execute(PRICE, (11, 1))
@@ -138,7 +138,7 @@ def follow(warehouse: Warehouse, written: threading.Event) -> dict[int, int]:
 
 
 def test_concurrent_writers_and_readers_agree_in_the_end(products: Warehouse) -> None:
-    """The copies of two readers equal the table."""
+    """The copies of two readers equal the table after all concurrent writers have ended."""
     written = threading.Event()
     with ThreadPoolExecutor() as pool:
         readers = [pool.submit(follow, products, written) for _ in range(2)]
@@ -150,7 +150,7 @@ def test_concurrent_writers_and_readers_agree_in_the_end(products: Warehouse) ->
 
 
 def test_pruned_changes_are_an_error_for_a_reader_that_missed_them(products: Warehouse) -> None:
-    """There is no silent gap; a reader that is past them reads on."""
+    """A reader that missed pruned changes gets an error; one that is past them continues."""
     products.run("UPDATE product SET price_cents = 1 WHERE product_id <= 3")
     with connect(products.login) as connection:
         position = newest_position(connection, products.master)
@@ -167,7 +167,7 @@ def test_pruned_changes_are_an_error_for_a_reader_that_missed_them(products: War
 def test_changes_that_are_pruned_while_they_are_read_are_still_read(
     products: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check of the log and the read see the same log."""
+    """A read returns changes that are pruned after its check, because check and read use one snapshot of the log."""
     products.run("UPDATE product SET price_cents = 1 WHERE product_id = 3")
     with connect(products.login) as connection:
         query = connection.query
@@ -184,6 +184,6 @@ def test_changes_that_are_pruned_while_they_are_read_are_still_read(
 
 
 def test_a_table_whose_changes_are_not_logged_is_an_error(empty: Warehouse) -> None:
-    """The error says what to run."""
+    """The error for a table without a change log states what to run."""
     with pytest.raises(TableError, match=r"`product` are not logged yet\. Run the Dag prepare_warehouse"):
         read(empty, 0)

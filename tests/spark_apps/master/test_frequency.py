@@ -1,4 +1,4 @@
-"""The estimate keeps its bounds against exact counts, and is stored for the keys of the master table."""
+"""The estimate stays within its bounds of the exact counts, and is stored for the keys of the master table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def interval(until: int, counts: dict[int, int], keep: int) -> Estimate:
 def test_no_estimate_is_too_high_and_none_too_low_by_more_than_is_promised(
     intervals: list[tuple[int, dict[int, int]]], keep: int
 ) -> None:
-    """Compared with the exact decayed counts. With at most K keys it is exact."""
+    """Each estimate is within the documented error of the exact decayed count; with at most K keys it is exact."""
     exact: Counter[int] = Counter()
     total, allowed, now, estimate = 0.0, 0.0, 0, NOTHING
     for length, counts in intervals:
@@ -58,14 +58,14 @@ def test_no_estimate_is_too_high_and_none_too_low_by_more_than_is_promised(
 
 
 def test_an_event_counts_half_after_the_half_life_and_never_more_than_once() -> None:
-    """Even if the clock steps back."""
+    """An event's weight halves after the half-life and never exceeds one, even if the clock steps back."""
     assert decay(HALF_LIFE, HALF_LIFE) == 0.5
     assert decay(0, HALF_LIFE) == decay(-5, HALF_LIFE) == 1.0
 
 
 @pytest.mark.integration
 def test_an_estimate_that_decays_to_nothing_is_empty(products: Warehouse) -> None:
-    """As after weeks without an event. It is stored and read as any other."""
+    """An estimate that has decayed to nothing, after weeks without events, is stored and read as empty."""
     table = pa.table({"product_id": pa.array([5], pa.int64()), "weight": [1.0]})
     nothing = Estimate(int(2000 * HALF_LIFE), 0.0, table.slice(0, 0))
     faded = merge(Estimate(0, 1.0, table), nothing, HALF_LIFE, 10)

@@ -1,4 +1,4 @@
-"""The check passes a good ranked copy and refuses a bad one, saying what is wrong."""
+"""The check accepts a good ranked copy and refuses a bad one with the reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PUBLISHED = 1500
 
 
 def refusals(products: Warehouse, *damage: str) -> list[str]:
-    """Build a ranked copy, damage the master table before or the copy after, and check the copy."""
+    """Build a ranked copy, damage the master table before or the copy after, and return what the check refuses."""
     products.run(*(statement for statement in damage if "by_rank" not in statement))
     from quality.master import check_ranking
 
@@ -27,7 +27,7 @@ def refusals(products: Warehouse, *damage: str) -> list[str]:
 
 
 def test_a_good_copy_passes(products: Warehouse) -> None:
-    """Also if some rows were deleted since the last ranking."""
+    """A good copy passes, also if rows were deleted since the last ranking."""
     assert refusals(products, "DELETE FROM product WHERE product_id <= 20") == []
 
 
@@ -68,6 +68,6 @@ def test_a_good_copy_passes(products: Warehouse) -> None:
 def test_a_bad_copy_is_refused_with_what_is_wrong(
     products: Warehouse, damage: list[str], expectation: str, says: str
 ) -> None:
-    """The failures name the expectation and the column or number."""
+    """The failures of a bad copy state the expectation and the column or number."""
     failures = refusals(products, *damage)
     assert any(expectation in failure and says in failure for failure in failures)

@@ -1,4 +1,4 @@
-"""A version is published whole and checked, or not at all; publishing can be repeated after a kill."""
+"""A version is published completely and checked, or not at all; publishing can run again after a kill."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ pytestmark = pytest.mark.integration
 
 
 def die(*_: object) -> None:
-    """Stop here, as a killed process does."""
+    """Raise an error at this step, as if the process were killed."""
     raise KeyboardInterrupt
 
 
 def test_a_copy_that_another_run_has_replaced_is_not_published(products: Warehouse, folder: Path) -> None:
-    """Only the copy that was checked is published, not another one with as many rows."""
+    """A run publishes only the copy that it has checked, not another one with the same number of rows."""
     first = refreshed(products, folder)
     checked = build_ranking(products.login, products.master)
     products.run("UPDATE product SET price_cents = 0")
@@ -46,7 +46,7 @@ def test_a_copy_that_another_run_has_replaced_is_not_published(products: Warehou
 
 
 def test_runs_take_turns_to_build_and_to_publish(products: Warehouse, folder: Path) -> None:
-    """A run that waits too long says for what."""
+    """Only one run builds or publishes at a time; a run that waits too long fails with what it waits for."""
     ranking = build_ranking(products.login, products.master)
     none = Patience(run_seconds=0)
     with one_at_a_time(products.login, products.master):
@@ -61,7 +61,7 @@ def test_runs_take_turns_to_build_and_to_publish(products: Warehouse, folder: Pa
 def test_a_publisher_that_was_killed_finishes_when_it_runs_again(
     products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """At whichever step it was; then the ranked copy and the snapshot have the same order."""
+    """A publisher killed at any step finishes on its next run; ranked copy and snapshot have the same order."""
     refreshed(products, folder)
     products.run("INSERT INTO product_frequency (product_id, access_frequency) VALUES (9, 0.2)")
     ranking = build_ranking(products.login, products.master)
@@ -78,7 +78,7 @@ def test_a_publisher_that_was_killed_finishes_when_it_runs_again(
 
 
 def test_a_version_is_not_announced_before_its_copy_is_in_use(products: Warehouse, folder: Path) -> None:
-    """A reader's open transaction keeps the old copy in use; when it ends, publishing can finish."""
+    """A reader's open transaction delays the swap of the copy; the version is announced after it ends."""
     first = refreshed(products, folder)
     ranking = build_ranking(products.login, products.master)
     short = Patience(reader_seconds=1)
@@ -104,7 +104,7 @@ def test_a_version_is_not_announced_before_its_copy_is_in_use(products: Warehous
 def test_pages_of_rows_that_were_not_checked_are_not_published(
     products: Warehouse, folder: Path, damage: list[str]
 ) -> None:
-    """However the copy has changed since the check."""
+    """A copy that has changed in any way since its check is not published."""
     first = refreshed(products, folder)
     ranking = build_ranking(products.login, products.master)
     products.run(*damage)
@@ -116,7 +116,7 @@ def test_pages_of_rows_that_were_not_checked_are_not_published(
 def test_a_full_disk_leaves_no_half_manifest(
     products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readers keep using the version before."""
+    """When the disk is full, readers keep using the version before."""
     first = refreshed(products, folder)
 
     def written_in_part(_attributes: object, file: IO[str]) -> None:
@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_no_half_manifest(
 
 
 def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_of_them() -> None:
-    """Many rows share a page's fixed cost, and a page of narrow rows has no more than its bytes."""
+    """A page of narrow rows is filled up to its size in bytes; one of wide rows has a minimum number of rows."""
     keys = pa.array(range(800), pa.int64())
     narrow = pa.record_batch({"key": keys, "price": keys.cast(pa.uint32())})
     assert fitting_rows(narrow) == PAGE_BYTES // (8 + 4)
@@ -140,7 +140,7 @@ def test_a_page_of_narrow_rows_fills_its_bytes_and_one_of_wide_rows_has_enough_o
 
 
 def test_a_snapshot_has_the_ranked_rows_with_key_and_columns_only(products: Warehouse, folder: Path) -> None:
-    """In the order of the ranking. The manifest has version, rows, position and newest change."""
+    """A snapshot has key and columns in ranked order; the manifest has version, rows, position and newest change."""
     products.run("INSERT INTO product_frequency (product_id, access_frequency) VALUES (9, 0.2), (5, 0.7)")
     products.run("SET timestamp = 2000000000", "UPDATE product SET price_cents = 1 WHERE product_id = 3")
     assert current(folder) is None
@@ -158,7 +158,7 @@ def test_a_snapshot_has_the_ranked_rows_with_key_and_columns_only(products: Ware
 def test_the_next_snapshot_has_the_changes_and_only_newer_ones_are_behind_its_position(
     products: Warehouse, folder: Path
 ) -> None:
-    """A change that is made after the ranking is in the log behind the snapshot's position."""
+    """A snapshot has all earlier changes; one made after the ranking is in the log after its position."""
     first = refreshed(products, folder)
     products.run("UPDATE product SET price_cents = 11 WHERE product_id = 1", "DELETE FROM product WHERE product_id = 2")
     ranking = build_ranking(products.login, products.master)
@@ -178,7 +178,7 @@ def test_the_next_snapshot_has_the_changes_and_only_newer_ones_are_behind_its_po
 def test_changes_that_another_pipeline_on_the_same_table_needs_stay_in_the_log(
     products: Warehouse, folder: Path
 ) -> None:
-    """Even if the other one is refreshed more often."""
+    """The log keeps changes that a pipeline needs, even if another pipeline on the table is refreshed more often."""
     theirs = refreshed(products, folder.with_name("orders"))
     for price in (1, 2, 3):
         products.run(f"UPDATE product SET price_cents = {price} WHERE product_id = 1")
@@ -189,7 +189,7 @@ def test_changes_that_another_pipeline_on_the_same_table_needs_stay_in_the_log(
 
 
 def test_versions_of_another_table_keep_nothing_in_the_log(products: Warehouse, folder: Path) -> None:
-    """Their positions belong to another log."""
+    """Versions of another table keep no changes in this table's log, because their positions are of another log."""
     theirs = refreshed(products, folder.with_name("orders"))
     announce(replace(theirs, table="customer"))
     for price in (1, 2, 3):
@@ -199,7 +199,7 @@ def test_versions_of_another_table_keep_nothing_in_the_log(products: Warehouse, 
 
 
 def test_files_of_a_killed_publisher_are_never_read_and_are_removed(products: Warehouse, folder: Path) -> None:
-    """Pages without a manifest, and half a manifest."""
+    """Pages without a manifest, and half a manifest, are not read, and the next run removes them."""
     first = refreshed(products, folder)
     ranking = build_ranking(products.login, products.master)
     write_pages(products.login, products.master, ranking, folder)

@@ -34,7 +34,7 @@ def order(products: Warehouse, table: str = "product_by_rank") -> list[object]:
 
 
 def test_rows_follow_the_estimate_and_the_others_keep_their_order_behind(products: Warehouse) -> None:
-    """Ranks are 0, 1, 2, ...; rows with equal estimates are in the order of the key."""
+    """Ranks 0, 1, 2, ... follow the estimate; rows with equal estimates are in the order of the key."""
     estimated(products, {9: 0.2, 5: 0.7, 700: 0.2})
     build_ranking(products.login, products.master)
     swap_in(products.login, products.master)
@@ -49,7 +49,7 @@ def test_rows_follow_the_estimate_and_the_others_keep_their_order_behind(product
 
 
 def test_building_a_ranking_changes_nothing_before_it_is_swapped_in(products: Warehouse) -> None:
-    """Nor does a second build."""
+    """Readers see the old ranking until the new one is swapped in, also after a second build."""
     build_ranking(products.login, products.master)
     swap_in(products.login, products.master)
     before = order(products)
@@ -61,7 +61,7 @@ def test_building_a_ranking_changes_nothing_before_it_is_swapped_in(products: Wa
 
 
 def test_readers_never_see_a_half_copy(products: Warehouse) -> None:
-    """While rankings replace one another, each read has every row."""
+    """A read returns every row while rankings replace one another."""
     build_ranking(products.login, products.master)
     swap_in(products.login, products.master)
     done = threading.Event()
@@ -89,7 +89,7 @@ def test_readers_never_see_a_half_copy(products: Warehouse) -> None:
 def test_building_does_not_wait_for_writers_and_bounds_its_number_of_rows(
     products: Warehouse,
 ) -> None:
-    """An open transaction is not in the copy; all that was committed before is."""
+    """A build leaves out an open transaction without waiting for it, and has all rows committed before."""
     with connect(products.login) as writer, writer.cursor() as cursor:
         cursor.execute("DELETE FROM product WHERE product_id <= 100")
         ranking = build_ranking(products.login, products.master)
@@ -101,7 +101,7 @@ def test_building_does_not_wait_for_writers_and_bounds_its_number_of_rows(
 
 
 def test_a_key_that_is_not_unique_is_refused(products: Warehouse) -> None:
-    """By the ranked copy's unique index."""
+    """The ranked copy's unique index refuses a key that is not unique."""
     products.run("ALTER TABLE product DROP PRIMARY KEY", "UPDATE product SET product_id = 1 WHERE product_id = 2")
     with pytest.raises(pymysql.IntegrityError, match="Duplicate entry '1' for key 'by_key'"):
         build_ranking(products.login, products.master)
@@ -117,13 +117,13 @@ def test_a_key_that_is_not_unique_is_refused(products: Warehouse) -> None:
 def test_a_pipeline_that_does_not_fit_its_table_is_an_error_that_names_its_columns(
     products: Warehouse, field: str, value: object, says: str
 ) -> None:
-    """Preparing stops before it makes anything."""
+    """The error for a pipeline that does not fit its table lists the columns; no table is created."""
     with pytest.raises(TableError, match=says):
         prepare(products.login, products.master.model_copy(update={field: value}))
 
 
 def test_a_key_without_an_index_is_refused_with_the_statement_that_adds_one(products: Warehouse) -> None:
-    """Storing an estimate would read the whole table for each key."""
+    """A key without an index is refused, because storing an estimate would scan the table for each key."""
     products.run("ALTER TABLE product DROP PRIMARY KEY, ADD INDEX (vendor, product_id)")
     with pytest.raises(TableError, match=r"`product` must have an index .* ADD INDEX \(`product_id`\)"):
         prepare(products.login, products.master)
@@ -133,7 +133,7 @@ def test_a_key_without_an_index_is_refused_with_the_statement_that_adds_one(prod
 
 
 def test_pipelines_with_different_keys_on_one_table_are_refused(products: Warehouse) -> None:
-    """Their estimates and change logs would have different columns."""
+    """Two pipelines with different keys on one table are refused: they would need different logs and estimates."""
     prepare(products.login, products.master)
     other = products.master.model_copy(update={"key": ["product_key"]})
     with pytest.raises(TableError, match=r"must be \['product_id'\], .* got \['product_key'\]"):

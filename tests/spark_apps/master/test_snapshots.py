@@ -1,4 +1,4 @@
-"""A version stays while a reader holds it, and is removed later."""
+"""A version stays while a reader holds it, and is removed after its release."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ with hold(Path(sys.argv[1])) as snapshot:
 
 
 def test_a_held_version_stays_and_is_removed_when_its_reader_is_killed(products: Warehouse, folder: Path) -> None:
-    """A kill releases it; the log keeps changes as long as the version that needs them."""
+    """A killed reader releases its version; until then the log keeps the changes that the version needs."""
     refreshed(products, folder)
     reader = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -58,7 +58,7 @@ def test_a_held_version_stays_and_is_removed_when_its_reader_is_killed(products:
 
 
 def test_a_released_version_is_removed_with_the_next_ones(products: Warehouse, folder: Path) -> None:
-    """Two readers hold two versions; each stays as long as it is held."""
+    """Two versions stay while their readers hold them; the next publication removes a released one."""
     refreshed(products, folder)
     with ExitStack() as moves_on:
         with hold(folder) as old:
@@ -75,7 +75,7 @@ def test_a_released_version_is_removed_with_the_next_ones(products: Warehouse, f
 def test_a_version_that_is_removed_before_it_is_locked_is_not_held(
     products: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reader has opened the manifest but not locked it: it holds the newest version instead."""
+    """A reader whose version is removed before it gets the lock holds the newest version instead."""
     refreshed(products, folder)
     lock = fcntl.flock
 
@@ -91,7 +91,7 @@ def test_a_version_that_is_removed_before_it_is_locked_is_not_held(
 
 
 def test_holding_before_anything_is_published_is_an_error(folder: Path) -> None:
-    """It says which Dag publishes."""
+    """Without a published version, holding one is an error that states which Dag publishes."""
     with (
         pytest.raises(SnapshotError, match=r"no snapshot in .*refresh_master_order, which publishes one"),
         hold(folder),

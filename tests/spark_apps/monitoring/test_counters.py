@@ -1,4 +1,4 @@
-"""What is counted is what happened: in the table, and on the page that Prometheus reads."""
+"""The counters in the table and on the page for Prometheus match what happened."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BAD_KINDS = {
 
 
 def test_counts_of_tasks_add_up() -> None:
-    """Numbers and kinds are added; of memory and of the longest wait the most counts."""
+    """The counts of tasks are added by number and kind; of memory and of the longest wait the maximum is kept."""
     one = TaskCounts(3, rejected=Counter(a=1), task_seconds=Counter({"read": 1}), latency_most=2.0, worker_bytes=7)
     one += TaskCounts(
         4, rejected=Counter(a=1, b=2), task_seconds=Counter({"load": 2}), latency_most=1.0, worker_bytes=9
@@ -68,7 +68,7 @@ def test_counts_of_tasks_add_up() -> None:
 
 
 def test_latency_is_from_the_timestamps_to_now() -> None:
-    """Of all batches of a task, whatever producers make of their timestamps: the beginning of time is one."""
+    """Latency is the time since the events' timestamps, over all batches of a task, even for a timestamp of 0."""
     arrivals, counts = Arrivals(), TaskCounts()
     arrivals.count_latency(counts)
     assert counts == TaskCounts()
@@ -85,7 +85,7 @@ def test_latency_is_from_the_timestamps_to_now() -> None:
 
 
 def test_kinds_of_reasons_are_few_whatever_events_say() -> None:
-    """A hostile producer cannot make a new label with every event: neither values nor names get in."""
+    """Labels of rejected events contain neither values nor names of an event, so producers cannot add labels."""
     fields = {"quantity": "uint32"}
     hostile = [json.dumps({"quantity": f"x{i}"}).encode() for i in range(50)]
     hostile += [f'{{"name{i}": 1, "name{i}": []}}'.encode() for i in range(50)]
@@ -108,20 +108,20 @@ OF_THE_TABLE = (TaskCounts, BatchFacts, TopicBacklog, ShedBacklog)
 
 
 def columns_of_counters() -> set[str]:
-    """The columns that follow from the counters' declarations."""
+    """Return the columns that the declarations of counters define."""
     return {name for kind in OF_THE_TABLE for name in columns(kind())}
 
 
 @pytest.mark.integration
 def test_the_table_has_a_column_for_each_counter(migrated: Settings) -> None:
-    """And no other column but those that say which batch it was."""
+    """The table batch_counters has one column for each counter, and the columns that identify the batch."""
     with connect(login("reader", migrated)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT column_name FROM information_schema.columns WHERE table_name = 'batch_counters'")
         assert {name for (name,) in cursor.fetchall()} == IDENTITY | columns_of_counters()
 
 
 def test_every_counter_is_explained() -> None:
-    """In docs/counters.md: each column in the table, each metric below it, and none that is not there."""
+    """docs/counters.md lists exactly the columns of the table and the metrics that exist."""
     text = (ROOT / "docs" / "counters.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row.split("|")[1])} == (
@@ -133,7 +133,7 @@ def test_every_counter_is_explained() -> None:
 
 @pytest.mark.parametrize("file", ["alerts.yml", "grafana.json"])
 def test_every_metric_that_is_watched_elsewhere_exists(file: str) -> None:
-    """A dashboard and alarms know metrics by name; a counter that is renamed takes them along."""
+    """Every metric that the dashboard or an alarm names is exported, so renaming a counter requires a change there."""
     text = (ROOT / "docs" / "monitoring" / file).read_text()
     assert yaml.safe_load(text)
     metrics = {each.metric for kind in (*OF_THE_TABLE, PAGE_ONLY) for each in declared(kind)}
@@ -143,7 +143,7 @@ def test_every_metric_that_is_watched_elsewhere_exists(file: str) -> None:
 
 
 def test_a_counter_is_declared_once() -> None:
-    """No two of them share a name, and each has a help text."""
+    """Each counter has a unique name and a help text."""
     counters = [each for kind in (*OF_THE_TABLE, PAGE_ONLY) for each in declared(kind)]
     assert len({each.name for each in counters}) == len(counters)
     assert all(each.help for each in counters)
@@ -151,7 +151,7 @@ def test_a_counter_is_declared_once() -> None:
 
 @pytest.fixture(scope="module")
 def application(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    """The application on a pipeline of its own; ended after the tests."""
+    """Yield the application on a pipeline of its own; end it after the tests."""
     with application_on(catalogue, "counted", tmp_path_factory.mktemp("counted")) as made:
         made.start()
         yield made
@@ -159,7 +159,7 @@ def application(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.mark.integration
 def test_the_table_and_the_page_say_what_happened(application: Application) -> None:
-    """Known, unknown and unreadable events and some without a key, exactly counted by both; then nothing waits."""
+    """Table and page count known, unknown, unreadable and keyless events exactly; then no event waits."""
     application.send_sales(KNOWN)
     unknown = json.loads(sale(0)) | {"product_id": 10**9}
     keyless = json.loads(sale(0)) | {"product_id": None}
@@ -171,7 +171,7 @@ def test_the_table_and_the_page_say_what_happened(application: Application) -> N
     row = counted(application)
     assert (row["enriched"], row["unmatched"], row["rejected"]) == (KNOWN, 7, len(BAD))
     assert (row["absent"], row["without_key"]) == (4, 3)
-    assert (row["cache_hits"], row["not_cached"]) == (KNOWN, 0)  # a worker begins with as many products as fit: all
+    assert (row["cache_hits"], row["not_cached"]) == (KNOWN, 0)  # a worker preloads as many products as fit, here all
     assert row["pages_read"] >= 1
     kinds: Counter[str] = Counter()
     for (text,) in application.rows("SELECT rejected_by_reason FROM batch_counters WHERE pipeline = 'counted'"):
@@ -195,8 +195,8 @@ def test_the_table_and_the_page_say_what_happened(application: Application) -> N
 
 @pytest.mark.integration
 def test_what_was_shed_is_replayed_while_nothing_else_comes(application: Application) -> None:
-    """A task has shed, the stream is idle: jobs of their own replay all of it, and are counted."""
-    pipeline = application.pipeline.model_copy(update={"batch_seconds": 1e-9})  # time for no page at all
+    """While the stream is idle, replay jobs land all shed events, and the counters include them."""
+    pipeline = application.pipeline.model_copy(update={"batch_seconds": 1e-9})  # a batch has no time to read a page
     folders, bootstrap = application.running.folders, application.running.kafka_bootstrap
     other = replace(incarnation_of(bootstrap, "counted", login("loader")), number=OTHER_SOURCE)
     shedder = Stream(pipeline, folders.snapshots("counted") / "v000001.pages", folders.shed("counted"), other)
@@ -220,7 +220,7 @@ def test_what_was_shed_is_replayed_while_nothing_else_comes(application: Applica
 
 @pytest.mark.integration
 def test_a_stream_that_is_behind_says_by_how_much(application: Application) -> None:
-    """While nobody reads: the broker's end less what `progress` says."""
+    """The lag of an application that is down is the broker's end offsets minus the offsets in `progress`."""
     lag = Lag(application.running.kafka_bootstrap, "counted")
     rows = application.rows(
         "SELECT kafka_partition, next_offset FROM progress WHERE pipeline = 'counted' AND source < 60000"
@@ -243,14 +243,14 @@ NEWEST = f"SELECT {', '.join(COLUMNS)} FROM batch_counters WHERE pipeline = 'cou
 
 
 def counted(application: Application) -> dict[str, int]:
-    """All rows of the pipeline together."""
+    """Return the sums over all rows of the pipeline."""
     sums = ", ".join(f"COALESCE(SUM({name}), 0)" for name in SUMS)
     (row,) = application.rows(f"SELECT {sums} FROM batch_counters WHERE pipeline = 'counted'")
     return {name: int(str(value)) for name, value in zip(SUMS, row, strict=True)}
 
 
 def scraped(application: Application) -> dict[str, float]:
-    """What Prometheus would read: each sample's name and labels, and its value."""
+    """Return what Prometheus would read: each sample's name and labels, and its value."""
     config = application.running
     address = f"http://127.0.0.1:{config.metrics_port}{PATH}"
     answer = httpx.get(address, auth=(USER, config.secret("metrics_password")))

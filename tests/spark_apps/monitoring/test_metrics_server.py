@@ -1,4 +1,4 @@
-"""The endpoint of the counters: it asks everybody who they are, and never stops the stream."""
+"""The metrics endpoint requires a password, and its failures never stop the stream."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ PAGE = 'freshet_events_total{pipeline="sales"} 5\n'
 
 
 def config(port: int, password: str = PASSWORD) -> Settings:
-    """Settings with a port and a password."""
+    """Return settings with a port and a password."""
     return Settings.model_validate({"metrics_port": port, "metrics_password": password})
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Where a server of this test's own answers."""
+    """Return the address at which a server for this test answers."""
     (port,) = free_ports(1)
     with serve_metrics(config(port), lambda: PAGE):
         yield f"http://127.0.0.1:{port}"
 
 
 def test_who_has_the_password_gets_the_page(address: str) -> None:
-    """As Prometheus asks for it, with parameters too, or what a probe wants to know of it; nothing else is there."""
+    """With the password, GET with or without parameters and HEAD return the page; any other path is not found."""
     for method, path, page in (("GET", PATH, PAGE), ("GET", f"{PATH}?name=x", PAGE), ("HEAD", PATH, "")):
         answer = httpx.request(method, address + path, auth=(USER, PASSWORD))
         assert (answer.status_code, answer.text) == (200, page)
@@ -46,7 +46,7 @@ def test_who_has_the_password_gets_the_page(address: str) -> None:
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE"])
 @pytest.mark.parametrize("path", [PATH, "/", "/nowhere", "/metrics/../metrics"])
 def test_nobody_else_gets_anything(address: str, login: tuple[str, str] | None, method: str, path: str) -> None:
-    """Whatever they ask for, and however."""
+    """Without the password, every path and every method is refused."""
     answer = httpx.request(method, address + path, auth=login)
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Basic realm="freshet"'
@@ -54,7 +54,7 @@ def test_nobody_else_gets_anything(address: str, login: tuple[str, str] | None, 
 
 
 def test_a_taken_port_is_one_line_and_the_work_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line names the setting; the block is run without metrics."""
+    """When the port is in use, one line states the setting, and the block runs without metrics."""
     done = False
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -70,7 +70,7 @@ def test_a_taken_port_is_one_line_and_the_work_goes_on(capsys: pytest.CaptureFix
 
 
 def test_without_a_password_nothing_is_served(capsys: pytest.CaptureFixture[str]) -> None:
-    """An empty one lets nobody in; the line says which setting is missing."""
+    """Without a password, or with an empty one, no page is served, and one line states the missing setting."""
     (port,) = free_ports(1)
     with serve_metrics(config(port, password=""), lambda: PAGE), pytest.raises(httpx.ConnectError):
         httpx.get(f"http://127.0.0.1:{port}{PATH}")
@@ -79,7 +79,7 @@ def test_without_a_password_nothing_is_served(capsys: pytest.CaptureFixture[str]
 
 
 def test_only_this_machine_is_listened_to(address: str) -> None:
-    """Not the addresses by which others reach it."""
+    """The server listens on this machine's loopback address only."""
     port = int(address.rpartition(":")[2])
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", port), timeout=5)

@@ -1,4 +1,4 @@
-"""One line every ten seconds says how the stream is; an idle stream says nothing."""
+"""A busy stream prints one progress line every ten seconds, an idle stream prints none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_apps.monitoring.task_counts import TaskCounts
 
 
 def test_a_line_says_rate_lag_latency_cache_and_snapshot() -> None:
-    """Of the time since the last line, not more often than every ten seconds."""
+    """A line covers the time since the line before, and is printed at most every ten seconds."""
     now = [0.0]
     counters = SimpleNamespace(
         totals=TaskCounts(), batches=0, lag=TopicBacklog(0), shed=ShedBacklog(), newest=TaskCounts(), facts=None

@@ -1,4 +1,4 @@
-"""An error in a pipeline's file names file, field, rule and value."""
+"""An error in a pipeline's file states file, field, rule and value."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_the_demos_pipeline_is_valid() -> None:
-    """It has the demo's topics and key."""
+    """The demo's pipeline file is valid and has the demo's topics and key."""
     sales = read_pipeline("sales")
     assert (sales.source.topic, sales.enriched.topic, sales.master.key) == ("sales", "sales.enriched", ["product_id"])
 
 
 def test_an_unknown_pipeline_is_an_error_that_names_the_known_ones() -> None:
-    """So a typing error is found at once."""
+    """The error for an unknown pipeline lists the pipelines that exist."""
     with pytest.raises(PipelineError, match=r"there is no pipelines/slaes\.toml\. Name one of: .*sales"):
         read_pipeline("slaes")
 
@@ -102,7 +102,7 @@ def test_an_unknown_pipeline_is_an_error_that_names_the_known_ones() -> None:
     ],
 )
 def test_a_wrong_field_is_named_with_its_rule_and_value(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """The error also names the file."""
+    """The error for a wrong field states file, field, rule and value."""
     assert old in SALES
     folder = written(tmp_path, SALES.replace(old, new))
     with pytest.raises(PipelineError, match=says) as caught:
@@ -111,14 +111,14 @@ def test_a_wrong_field_is_named_with_its_rule_and_value(tmp_path: Path, old: str
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    """Some editors write one into UTF-8 files."""
+    """A file that begins with a byte order mark, as some editors write, is read."""
     folder = written(tmp_path, SALES)
     (folder / "changed.toml").write_text(SALES, "utf-8-sig")
     assert read_pipeline("changed", folder).name == "changed"
 
 
 def test_a_file_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
-    """For example one that an editor saves as Latin-1."""
+    """A file in another encoding than UTF-8, for example Latin-1, is an error."""
     folder = written(tmp_path, SALES)
     (folder / "changed.toml").write_bytes(SALES.encode() + "# caf\u00e9\n".encode("latin-1"))
     with pytest.raises(PipelineError, match=r"^pipelines/changed\.toml must be UTF-8: .*0xe9"):

@@ -30,7 +30,7 @@ COLUMNS = {
     ],
 )
 def test_no_number_wraps_around(text: str, values: list[float | None]) -> None:
-    """Unsigned, beyond 64 bits, decimal and null: as in SQL, to the 15 digits of a double."""
+    """Results equal SQL's to 15 digits, also for unsigned, decimal and null values and beyond 64 bits."""
     computed = compute_expression(text, COLUMNS)
     assert [value.as_py() is None for value in computed] == [value is None for value in values]
     known = [value for value in values if value is not None]

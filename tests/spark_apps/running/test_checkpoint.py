@@ -1,4 +1,4 @@
-"""What a start reads of Spark's checkpoint."""
+"""A start checks Spark's checkpoint and finds an open batch in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("text", ["", "v1\n", 'v1\n{}\n{"sales": {"0"', 'v1\n{}\n{"another": {"0": 5}}', "v1\n{}\n[]"])
 def test_a_damaged_checkpoint_is_one_line(tmp_path: Path, text: str) -> None:
-    """As a crash of the machine can leave it: the line says which file, and that removing it is safe."""
+    """The error for a damaged offset file states the file and that removing the checkpoint is safe."""
     for folder in ("commits", "offsets"):
         (tmp_path / folder).mkdir()
     (tmp_path / "commits" / "7").write_text("v1\n{}")
@@ -30,7 +30,7 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", ["", "v1\n", "v1\n{", "\0\0\0\0"])
 @pytest.mark.parametrize(("file", "remove"), [("commits/10", "that file: its batch"), ("metadata", "{}: the topic")])
 def test_a_damaged_log_is_one_line(tmp_path: Path, file: str, remove: str, text: str) -> None:
-    """It names what is to be removed; the files of batches before are not read."""
+    """The error for a damaged log states what to remove; the files of earlier batches are not read."""
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "9").touch()
     (tmp_path / "commits" / "10").write_text('v1\n{"nextBatchWatermarkMs":0}')
@@ -42,7 +42,7 @@ def test_a_damaged_log_is_one_line(tmp_path: Path, file: str, remove: str, text:
 
 
 def test_a_checkpoint_that_is_not_there_is_not_damaged(tmp_path: Path) -> None:
-    """Before a first start."""
+    """A checkpoint that does not exist, as before the first start, raises no error."""
     check_logs(tmp_path)
 
 
@@ -53,7 +53,7 @@ def test_a_checkpoint_that_is_not_there_is_not_damaged(tmp_path: Path) -> None:
 def test_a_batch_that_was_planned_and_not_done_is_open(
     tmp_path: Path, planned: list[int], done: list[int], *, is_open: bool
 ) -> None:
-    """By their numbers, not as texts; other files beside them are none."""
+    """A planned batch without a commit is open; batches compare as numbers, and other files are ignored."""
     for folder, numbers in (("offsets", planned), ("commits", done)):
         (tmp_path / folder).mkdir()
         for number in numbers:

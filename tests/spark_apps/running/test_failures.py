@@ -1,4 +1,4 @@
-"""Whatever went wrong is told in one line."""
+"""Every failure is reported in one line."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ WORKER_GONE = "a Python worker died in the middle of its work: it was killed, or
     ],
 )
 def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, line: str) -> None:
-    """What to do about it follows, where that is known."""
+    """A failure is reported by its first exception, followed by the remedy if one is known."""
     assert one_line(failure) == line
 
 
@@ -94,5 +94,5 @@ def test_a_failure_is_one_line_with_what_was_raised_first(failure: Exception, li
     ids=str,
 )
 def test_what_time_does_not_cure_is_told_from_what_may_pass(failure: Exception, expected: bool) -> None:  # noqa: FBT001
-    """By what was raised first of all: a refused value and a mistake in the code stay, a service comes back."""
+    """The first exception decides: a refused value or a mistake in code is permanent, an absent service transient."""
     assert is_permanent(failure) is expected

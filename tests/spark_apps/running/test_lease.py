@@ -1,4 +1,4 @@
-"""One application a pipeline, known to run exactly as long as it lives."""
+"""A lease allows one application for each pipeline, and is held exactly as long as that process lives."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ with Lease(login("loader"), "killed"):
 
 @pytest.fixture
 def loader(migrated: Settings) -> Login:
-    """The account that applications use."""
+    """Return the account that applications use."""
     return login("loader", migrated)
 
 
 def test_a_second_application_is_refused_with_the_reason(loader: Login) -> None:
-    """While another pipeline's may run."""
+    """A second application of a pipeline is refused with the reason; one of another pipeline is allowed."""
     with Lease(loader, "one"), pytest.raises(AlreadyRunningError, match="'one': another application works on it"):
         Lease(loader, "one").__enter__()
     with Lease(loader, "one"), Lease(loader, "other"):
@@ -49,7 +49,7 @@ def test_a_second_application_is_refused_with_the_reason(loader: Login) -> None:
 
 
 def test_a_killed_application_is_known_to_be_gone(loader: Login) -> None:
-    """Kill -9, and the pipeline is free."""
+    """After kill -9 of the holder, the lease of the pipeline is free."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -62,7 +62,7 @@ def test_a_killed_application_is_known_to_be_gone(loader: Login) -> None:
 
 
 def test_a_warehouse_that_hangs_holds_nobody_up(loader: Login, migrated: Settings) -> None:
-    """A look ends within seconds; when the server goes on, the lease is held again, by the one that had it."""
+    """A lease check on a warehouse that hangs ends within seconds; the holder gets its lease again afterwards."""
     with Lease(loader, "patient") as lease:
         began = time.monotonic()
         with frozen(migrated, "mariadb", FROZEN_SECONDS):
@@ -78,10 +78,10 @@ def test_a_warehouse_that_hangs_holds_nobody_up(loader: Login, migrated: Setting
 
 
 def test_a_connection_that_the_server_still_has_makes_nobody_its_own_rival(loader: Login) -> None:
-    """As after a network was away: the server does not learn of a connection's end, and keeps its lock."""
+    """A holder with a new connection keeps its lease while the server still holds the lock of the old one."""
     with Lease(loader, "busy") as lease:
         unended = lease._connection._sock.dup()  # type: ignore[attr-defined]  # noqa: SLF001
-        lease._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  # without a word to the server
+        lease._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  # closes the socket without telling the server
         with unended:
             for _ in range(2):
                 lease.keep()
@@ -92,7 +92,7 @@ def test_a_connection_that_the_server_still_has_makes_nobody_its_own_rival(loade
 
 
 def test_the_lease_is_taken_again_after_the_connection_was_lost(loader: Login, migrated: Settings) -> None:
-    """As after a restart of the database."""
+    """The holder gets its lease again after the server closed its connection."""
     with Lease(loader, "lost") as lease:
         with connect(login("root", migrated)) as root, root.cursor() as cursor:
             cursor.execute("SELECT IS_USED_LOCK('freshet.pipeline.lost')")
@@ -119,6 +119,6 @@ def test_a_lease_that_another_one_has_taken_is_lost_for_good(loader: Login, migr
 
 
 def kept(lease: Lease, loader: Login, pipeline: str) -> str | None:
-    """Let the lease be kept, and return None when the server says that it is."""
+    """Renew the lease, and return None when the server reports that it is held."""
     lease.keep()
     return None if is_held(loader, pipeline) else "nobody holds it"

@@ -1,4 +1,4 @@
-"""What is done, and not done, before a batch begins."""
+"""A batch checks for a stop request before it begins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_no_batch_begins_after_a_request_to_stop(catalogue: Settings, topics: Settings) -> None:
-    """The batch itself looks: whoever watches the query looks once a second, and batches may be quicker."""
+    """Each batch checks the stop request itself, because a batch can be shorter than the monitor's second."""
     assert topics
     pipeline, loader = read_pipeline("sales"), login("loader", catalogue)
     asked = Stop(loader, pipeline.name)

@@ -1,4 +1,4 @@
-"""A transient failure is retried for ever, a permanent one a few times."""
+"""A transient failure is retried without limit, a permanent one a few times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PERMANENT = LoadError("table 'a': out of range", "Correct the column.")
 
 
 def test_pauses_double_up_to_half_a_minute() -> None:
-    """And begin again after a batch that was done."""
+    """Pauses double up to half a minute, and are short again after a successful batch."""
     retry = Retry()
     assert [retry.pause_after(TRANSIENT, progress=False) for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
     assert retry.pause_after(TRANSIENT, progress=True) == 1
@@ -20,7 +20,7 @@ def test_pauses_double_up_to_half_a_minute() -> None:
 
 
 def test_a_permanent_failure_is_given_up_with_what_to_do() -> None:
-    """The reason, how often it was tried, and that nothing is lost."""
+    """The final error has the reason, the number of attempts, and that no event is lost."""
     retry = Retry()
     for _ in range(MOST_TRIES - 1):
         retry.pause_after(PERMANENT, progress=False)
@@ -33,7 +33,7 @@ def test_a_permanent_failure_is_given_up_with_what_to_do() -> None:
 
 
 def test_progress_and_transient_failures_reset_the_tries() -> None:
-    """Only permanent failures in a row count."""
+    """Only consecutive permanent failures count as tries."""
     retry = Retry()
     for failure, progress in (
         [(PERMANENT, False)] * 3 + [(TRANSIENT, False)] + [(PERMANENT, False)] * 3 + [(PERMANENT, True)]
@@ -42,7 +42,7 @@ def test_progress_and_transient_failures_reset_the_tries() -> None:
 
 
 def test_a_query_that_ended_well_keeps_the_tries() -> None:
-    """The catch-up query may have skipped the batch that failed."""
+    """A query that ends without an error keeps the number of tries: it may have skipped the batch that failed."""
     retry = Retry()
     for _ in range(MOST_TRIES - 1):
         retry.pause_after(PERMANENT, progress=False)

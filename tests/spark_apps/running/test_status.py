@@ -1,4 +1,4 @@
-"""The status is the truth in one sentence, also when the application is dead."""
+"""The status describes the application correctly in one sentence, also when it is dead."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Scene:
         self.held = ExitStack()
 
     def status(self) -> Status:
-        """Its status now."""
+        """Return the pipeline's current status."""
         return status_of(self.loader, self.bootstrap, self.pipeline)
 
     def hold(self, role: str) -> None:
@@ -53,7 +53,7 @@ class Scene:
             cursor.execute(statement)
 
     def batch(self, minutes_ago: float, **counts: float) -> None:
-        """Write the counters of a batch."""
+        """Insert the counters of a batch."""
         row = {
             "source": 1, "batch_seconds": 1, "events": 0, "enriched": 0, "unmatched": 0, "rejected": 0, "cache_hits": 0,
             "not_cached": 0, "absent": 0, "without_key": 0, "pages_read": 0, "shed": 0, "replayed": 0,
@@ -69,7 +69,7 @@ class Scene:
 
 @pytest.fixture
 def scene(migrated: Settings) -> Iterator[Scene]:
-    """Forty events of two minutes ago in the topic, none of them read, and nobody wishes anything."""
+    """Create a topic with forty unread events of two minutes ago, and no wish for the application."""
     pipeline = read_pipeline("sales").model_copy(update={"name": "seen"})
     pipeline = pipeline.model_copy(update={"source": pipeline.source.model_copy(update={"topic": "seen"})})
     created = create_topics(migrated.kafka_bootstrap, pipeline)
@@ -87,7 +87,7 @@ def scene(migrated: Settings) -> Iterator[Scene]:
 
 
 def test_nobody_has_started_it(scene: Scene) -> None:
-    """It says how to."""
+    """The status of an application that was never started states how to start it."""
     status = scene.status()
     assert (status.kind, status.waiting, status.is_well) == ("never started", EVENTS, True)
     assert 110 < status.behind_seconds < 300
@@ -96,7 +96,7 @@ def test_nobody_has_started_it(scene: Scene) -> None:
 
 
 def test_it_runs_and_everything_is_read(scene: Scene) -> None:
-    """No advice is needed."""
+    """The status of an application that runs without lag has no advice."""
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
     scene.hold(APPLICATION)
     scene.hold(KEEPER_OF_STREAM)
@@ -112,7 +112,7 @@ def test_it_runs_and_everything_is_read(scene: Scene) -> None:
 
 
 def test_it_was_stopped_and_says_by_whom_and_why(scene: Scene) -> None:
-    """A failure that stopped it is the reason."""
+    """The status of a stopped application states who stopped it; a failure that stopped it is the reason."""
     wish_stopped(scene.loader, "seen", "enrich_stream", by="enrich_stream", reason="table 'a' does not exist")
     status = scene.status()
     assert (status.kind, status.is_well) == ("stopped", True)
@@ -121,14 +121,14 @@ def test_it_was_stopped_and_says_by_whom_and_why(scene: Scene) -> None:
 
 
 def test_it_is_wanted_and_starts(scene: Scene) -> None:
-    """Its keeper holds its lease, the application does not yet."""
+    """The status is starting while the keeper holds its lease and the application does not."""
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
     scene.hold(KEEPER_OF_STREAM)
     assert (scene.status().kind, scene.status().is_well) == ("starting", True)
 
 
 def test_it_is_wanted_and_nobody_keeps_it(scene: Scene) -> None:
-    """As when its keeper was killed while the Dag is paused."""
+    """The status reports a wanted application without a keeper, as after a kill of the keeper with a paused Dag."""
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
     status = scene.status()
     assert (status.kind, status.is_well) == ("not kept", False)
@@ -136,7 +136,7 @@ def test_it_is_wanted_and_nobody_keeps_it(scene: Scene) -> None:
 
 
 def test_it_crashes_again_and_again(scene: Scene) -> None:
-    """Three starts within ten minutes; the last line says why."""
+    """After three starts within ten minutes the status reports a crash loop, with the last line as the reason."""
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
     scene.hold(KEEPER_OF_STREAM)
     for number in range(3):
@@ -147,7 +147,7 @@ def test_it_crashes_again_and_again(scene: Scene) -> None:
 
 
 def test_it_is_stuck(scene: Scene) -> None:
-    """It runs, events wait for minutes, and no batch ends."""
+    """The status is stuck when the application runs and events wait for minutes, but no batch ends."""
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
     scene.hold(APPLICATION)
     scene.batch(5)
@@ -158,7 +158,7 @@ def test_it_is_stuck(scene: Scene) -> None:
 
 
 def test_a_broker_that_is_away_is_said(scene: Scene) -> None:
-    """The rest of the sentence is there."""
+    """When the broker does not answer, the status reports that and keeps the rest of the sentence."""
     wish_stopped(scene.loader, "seen", "enrich_stream", by="admin")
     status = status_of(scene.loader, "127.0.0.1:9", scene.pipeline)
     assert status.waiting is None
@@ -176,7 +176,7 @@ def test_a_broker_that_is_away_is_said(scene: Scene) -> None:
     ],
 )
 def test_what_is_beyond_its_bound_is_an_alarm(scene: Scene, counts: dict[str, float], says: str | None) -> None:
-    """Of a stream that is wanted; few events say nothing about a rate."""
+    """A value beyond its bound is an alarm while the stream is wanted; few events give no alarm for a rate."""
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
     scene.batch(0, **counts)
     assert alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1)) == ([says] if says else [])
@@ -186,7 +186,7 @@ def test_what_is_beyond_its_bound_is_an_alarm(scene: Scene, counts: dict[str, fl
 
 @pytest.mark.parametrize("grows", [True, False])
 def test_a_lag_that_grows_for_ten_minutes_is_an_alarm(scene: Scene, grows: bool) -> None:  # noqa: FBT001
-    """One minute of rest is enough to say nothing."""
+    """A lag that grows for ten minutes is an alarm; one minute without growth prevents it."""
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
     for minute in range(10):
         scene.batch(9.5 - minute, lag_events=1000 * minute if grows or minute != 5 else 0)
@@ -195,7 +195,7 @@ def test_a_lag_that_grows_for_ten_minutes_is_an_alarm(scene: Scene, grows: bool)
 
 
 def test_a_wish_is_read_as_it_was_written(scene: Scene) -> None:
-    """With the options of the program."""
+    """A wish is read as it was written, with the options of the program."""
     assert read_wish(scene.loader, "seen", "generator") is None
     wish_running(scene.loader, "seen", "generator", by="admin", run_id="manual__1", options={"rate": "500"})
     wish = read_wish(scene.loader, "seen", "generator")
@@ -204,5 +204,5 @@ def test_a_wish_is_read_as_it_was_written(scene: Scene) -> None:
 
 
 def test_durations_are_for_people() -> None:
-    """In the largest unit that still tells something."""
+    """A duration is shown in the largest unit that is still precise enough."""
     assert [shown(seconds) for seconds in (0.4, 119, 121, 7000, 8000)] == ["0 s", "119 s", "2 min", "117 min", "2 h"]

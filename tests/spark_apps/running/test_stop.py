@@ -1,4 +1,4 @@
-"""Whoever asks for a stop, the program learns of it in one place."""
+"""A program learns of a stop request in one place, whoever makes the request."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ PROGRAM: Program = "enrich_stream"
 
 @pytest.fixture
 def loader(migrated: Settings, monkeypatch: pytest.MonkeyPatch) -> Login:
-    """The account that applications use, in a process that nobody keeps."""
+    """Return the account that applications use, for a process without a keeper."""
     monkeypatch.delenv(KEPT_BY, raising=False)
     return login("loader", migrated)
 
 
 @pytest.fixture
 def sigterm() -> Iterator[None]:
-    """Put back what this process does about SIGTERM."""
+    """Restore this process' handler of SIGTERM after the test."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
 
 
 def test_a_wish_is_seen_at_the_next_look_and_stays(loader: Login) -> None:
-    """Without any wish a program runs. One that is asked to stop does so, even if it is wanted again meanwhile."""
+    """A stop request is seen at the next look at the warehouse, and stays even if the program is wanted again."""
     asked = Stop(loader, "asked")
     assert not asked.look()
     wish_stopped(loader, "asked", PROGRAM, by="operator")
@@ -56,14 +56,14 @@ def test_a_wish_is_seen_at_the_next_look_and_stays(loader: Login) -> None:
 
 
 def test_a_wish_is_for_one_program_of_one_pipeline(loader: Login) -> None:
-    """The generator's stop is not the application's."""
+    """A stop request for the generator does not stop the application."""
     wish_stopped(loader, "apart", "generator", by="operator")
     assert not Stop(loader, "apart").look()
     assert Stop(loader, "apart", "generator").look()
 
 
 def test_a_program_whose_keeper_died_stops(loader: Login, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another keeper starts it again."""
+    """A program whose keeper has died stops, because another keeper starts it again."""
     with subprocess.Popen(["sleep", "600"]) as keeper:
         monkeypatch.setenv(KEPT_BY, str(keeper.pid))
         kept = Stop(loader, "kept")
@@ -74,7 +74,7 @@ def test_a_program_whose_keeper_died_stops(loader: Login, monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("sigterm")
 def test_sigterm_is_a_request(loader: Login) -> None:
-    """It ends a pause at once."""
+    """SIGTERM is a stop request and ends a pause at once."""
     asked = Stop(loader, "signalled")
     asked.obey_sigterm()
     began = time.monotonic()
@@ -85,7 +85,7 @@ def test_sigterm_is_a_request(loader: Login) -> None:
 
 
 def test_a_pause_ends_when_an_operator_asks(loader: Login) -> None:
-    """Within a look; otherwise it takes its time."""
+    """A stop request ends a pause at the next look at the warehouse; without one the pause has its full length."""
     asked = Stop(loader, "resting")
     began = time.monotonic()
     asked.rest(0.3)
@@ -97,7 +97,7 @@ def test_a_pause_ends_when_an_operator_asks(loader: Login) -> None:
 
 
 def test_a_warehouse_that_hangs_asks_for_nothing(loader: Login, migrated: Settings) -> None:
-    """And holds nobody up."""
+    """A look at a warehouse that hangs ends within seconds and returns no stop request."""
     asked = Stop(loader, "patient")
     with frozen(migrated, "mariadb", SECONDS):
         began = time.monotonic()
@@ -106,7 +106,7 @@ def test_a_warehouse_that_hangs_asks_for_nothing(loader: Login, migrated: Settin
 
 
 def test_what_goes_on_long_after_the_request_is_broken_off(loader: Login, capsys: pytest.CaptureFixture[str]) -> None:
-    """What ends in time is not; without a request nothing is."""
+    """After a stop request, a block that exceeds its limit is cancelled; one that ends in time is not."""
     broken = threading.Event()
     with Stop(loader, "limited").limited(broken.set, 0.0):
         pass

@@ -1,4 +1,4 @@
-"""Rows are loaded as they are; a row that cannot be is an error."""
+"""Rows are loaded unchanged; a row that cannot be loaded is an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(autouse=True)
 def _table(migrated: Settings) -> None:
-    """An empty table with constraints."""
+    """Create an empty table with constraints."""
     with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
         cursor.execute(
             "CREATE OR REPLACE TABLE few (n BIGINT UNSIGNED PRIMARY KEY, other TINYINT UNSIGNED, "
@@ -29,12 +29,12 @@ def _table(migrated: Settings) -> None:
 
 
 def rows(numbers: range, others: list[int | None]) -> pa.Table:
-    """Rows of the table."""
+    """Return Arrow rows for the table."""
     return pa.table({"n": pa.array(numbers, pa.int64()), "other": pa.array(others, pa.int64())})
 
 
 def test_a_row_that_is_there_already_stays_as_it_is() -> None:
-    """Also with more duplicates than a server keeps warnings by default."""
+    """A duplicate leaves the existing row unchanged, also with more duplicates than the server keeps warnings."""
     with loading() as connection:
         assert load(connection, "few", rows(range(1000), [None] * 1000)) == 1000
         assert load(connection, "few", rows(range(500, 1501), [None] * 1000 + [7])) == 501
@@ -49,7 +49,7 @@ def test_a_row_that_is_there_already_stays_as_it_is() -> None:
     [([3, 300], "Out of range"), ([3, 250], "CONSTRAINT `small` failed"), ([3, 3], "Duplicate entry '3' for key")],
 )
 def test_a_row_that_the_table_does_not_take_is_an_error(others: list[int | None], says: str) -> None:
-    """A value out of range, a violated constraint, a duplicate of another unique column: no row is skipped silently."""
+    """A value out of range, a violated constraint or a duplicate of another unique column is an error, not skipped."""
     with loading() as connection:
         with pytest.raises(LoadError, match=says):
             load(connection, "few", rows(range(2), others))
@@ -61,7 +61,7 @@ def test_a_row_that_the_table_does_not_take_is_an_error(others: list[int | None]
 
 @pytest.mark.parametrize("bad", [0, 69_999, 70_000, 139_999], ids="row {}".format)
 def test_one_bad_row_among_very_many_duplicates_is_an_error(bad: int) -> None:
-    """In any of the commands that carry the rows, however many warnings the duplicates cause."""
+    """A bad row is an error in any of the load commands, however many warnings the duplicates cause."""
     others: list[int | None] = [None] * 140_000
     with connect(login("owner"), bulk=True) as connection:
         numbers = range(140_000)
@@ -72,6 +72,6 @@ def test_one_bad_row_among_very_many_duplicates_is_an_error(bad: int) -> None:
 
 
 def test_a_connection_that_is_not_opened_for_bulk_is_a_programming_error(migrated: Settings) -> None:
-    """A TypeError, not an error for an operator."""
+    """A load on an ordinary connection is a TypeError, not an error for an operator."""
     with connect(login("owner", migrated)) as connection, pytest.raises(TypeError, match="bulk=True"):
         load(connection, "few", rows(range(1), [None]))

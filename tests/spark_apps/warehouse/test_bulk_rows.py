@@ -1,4 +1,4 @@
-"""A row that is loaded from Arrow is the same row in the warehouse."""
+"""A row loaded from Arrow has the same values in the warehouse."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ROWS = st.lists(st.fixed_dictionaries({name: st.none() | values for name, values
 
 @pytest.fixture(scope="module")
 def _table(migrated: Settings) -> None:
-    """A table of every type."""
+    """Create a table with every type."""
     with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
         body = ", ".join(f"`{name}` {kind}" for name, (_, kind) in COLUMNS.items())
         cursor.execute(f"CREATE OR REPLACE TABLE every_type ({body})")
@@ -85,7 +85,7 @@ def drained() -> list[tuple[Any, ...]]:
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(rows=ROWS, first=st.integers(0, 3), size=st.integers(1, 5))
 def test_every_value_arrives_as_it_is(rows: list[dict[str, Any]], first: int, size: int) -> None:
-    """Also NULLs, and tables of any chunks and slices."""
+    """Every value arrives unchanged, also NULLs, and from tables of any chunks and slices."""
     numbered = [{"id": number, **row} for number, row in enumerate(rows)]
     table = pa.concat_tables(
         pa.Table.from_pylist(numbered[at : at + size], SCHEMA) for at in range(0, max(len(rows), 1), size)
@@ -97,7 +97,7 @@ def test_every_value_arrives_as_it_is(rows: list[dict[str, Any]], first: int, si
 
 @pytest.mark.usefixtures("_table")
 def test_days_of_four_centuries() -> None:
-    """Leap days, the ends of years and centuries, and times before 1970, which are negative."""
+    """Dates are right on leap days, at the ends of years and centuries, and before 1970."""
     days = [date(1600, 2, 27) + timedelta(days=n) for n in range(400 * 366)]
     special = [day for day in days if (day.month, day.day) in {(2, 28), (2, 29), (3, 1), (12, 31), (1, 1)}]
     moments = [datetime(day.year, day.month, day.day, 23, 59, 59, 999_000) for day in special]  # noqa: DTZ001  # as DATETIME is
@@ -109,7 +109,7 @@ def test_days_of_four_centuries() -> None:
 
 @pytest.mark.usefixtures("_table")
 def test_many_rows_are_sent_in_pieces() -> None:
-    """No piece is larger than allowed, except for a single large row; no row is lost."""
+    """Rows are sent in pieces within the size limit, except for a single large row; no row is lost."""
     lengths = [5000 if number == 7 else number % 90 for number in range(200)]
     table = pa.table(
         {"id": pa.array(range(200), pa.int32()), "text": ["x" * length for length in lengths]},
@@ -127,7 +127,7 @@ def test_many_rows_are_sent_in_pieces() -> None:
 
 @pytest.mark.usefixtures("migrated")
 def test_events_have_the_uuids_that_the_warehouse_takes() -> None:
-    """It refuses some of the right form; one of those in an event would stop the stream."""
+    """The event reader rejects a UUID that the warehouse refuses, because it would stop the stream."""
     reader = EventReader({"event": "uuid"}, [])
     digits = "0123456789abcdef"
     ids = [f"0e7fdb16-3a4b-{version}9dc-{variant}e79-a805d9339d8a" for version in digits for variant in digits]
@@ -146,7 +146,7 @@ def test_events_have_the_uuids_that_the_warehouse_takes() -> None:
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20, deadline=None)
 @given(ids=st.lists(st.none() | st.uuids(version=4), max_size=9), first=st.integers(0, 3), size=st.integers(1, 5))
 def test_a_uuid_as_bytes_is_the_one_whose_text_they_are(ids: list[UUID | None], first: int, size: int) -> None:
-    """Also NULLs, in a column of any chunks and slices."""
+    """A UUID sent as bytes equals the one sent as text, also for NULLs and any chunks and slices."""
     texts = [None if each is None else str(each) for each in ids]
     cut = pa.chunked_array([texts[at : at + size] for at in range(0, len(texts), size)], pa.string()).slice(first)
     numbers = pa.array(range(len(cut)), pa.int32())
@@ -157,7 +157,7 @@ def test_a_uuid_as_bytes_is_the_one_whose_text_they_are(ids: list[UUID | None], 
 
 @pytest.mark.parametrize("length", [0, 250, 251, 2**16 - 1, 2**16, 2**24 - 1, 2**24])
 def test_a_text_follows_its_length(length: int) -> None:
-    """The length has one byte; or two, three or eight after a byte that says how many."""
+    """A text is sent after its length, which takes one byte, or a marker byte and two, three or eight bytes."""
     ((_, piece),) = bulk_rows(pa.record_batch({"text": ["x" * length], "end": pa.array([7], pa.uint8())}))
     written = bytes(piece)
     width = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(written[1], 0)
@@ -171,7 +171,7 @@ def test_a_text_follows_its_length(length: int) -> None:
 @pytest.mark.usefixtures("_table")
 @pytest.mark.parametrize("year", [-5, 10_000, 65_536 + 2000])
 def test_a_time_outside_of_the_warehouses_years_is_an_error(year: int) -> None:
-    """However far away the year is, it does not wrap around to a valid one."""
+    """A time outside of the warehouse's years is an error and does not wrap around to a valid one."""
     days = round((year - 1970) * 365.2425)
     moments = pa.array([days * 86_400_000], pa.int64()).cast(pa.timestamp("ms"))
     with loading() as connection, pytest.raises(LoadError, match="incorrect datetime"):
@@ -179,7 +179,7 @@ def test_a_time_outside_of_the_warehouses_years_is_an_error(year: int) -> None:
 
 
 def test_decimals_keep_their_digits() -> None:
-    """They are sent as text, not as rounded doubles."""
+    """Decimals are sent as text, so they keep all digits."""
     amount = Decimal("12345678901234567890123456789012.3456")
     batch = pa.record_batch({"amount": pa.array([amount], pa.decimal128(38, 4))})
     ((_, piece),) = bulk_rows(batch)

@@ -31,7 +31,7 @@ ROW = st.tuples(NUMBER, TEXT, st.none() | st.binary(max_size=300))
 def test_any_rows_are_read_as_pymysql_reads_them(
     empty: Warehouse, rows: list[tuple[Any, ...]], buffer_bytes: int
 ) -> None:
-    """NULL and 'NULL', empty text, line breaks, bytes; rows that the buffer cuts or that are longer than it."""
+    """Rows equal pymysql's for NULL, 'NULL', empty text, line breaks and bytes, also if a buffer cuts them."""
     with connect(empty.login) as connection:
         with connection.cursor() as cursor:
             cursor.execute("CREATE OR REPLACE TEMPORARY TABLE t (n INT PRIMARY KEY, i BIGINT, s TEXT, b BLOB)")
@@ -46,7 +46,7 @@ def test_any_rows_are_read_as_pymysql_reads_them(
 
 
 def test_each_type_of_the_warehouse_has_an_arrow_type(empty: Warehouse) -> None:
-    """The type and a value of each."""
+    """Each type of the warehouse is read as its Arrow type, with the right value."""
     empty.run(
         """CREATE TABLE t (a TINYINT UNSIGNED, b SMALLINT, c INT NOT NULL, d BIGINT UNSIGNED, e DECIMAL(9, 2), f DOUBLE,
         g DATE, h DATETIME(3), i CHAR(3), j BINARY(2), k UUID, l ENUM('x', 'y'), m TIME, n BOOLEAN)""",
@@ -85,7 +85,7 @@ def test_each_type_of_the_warehouse_has_an_arrow_type(empty: Warehouse) -> None:
     ],
 )
 def test_a_date_of_zeros_is_an_error_with_table_column_and_remedy(empty: Warehouse, kind: str, value: str) -> None:
-    """Old tables have such dates; Arrow has none."""
+    """A date of zeros, as in old tables, is an error, because Arrow does not have it."""
     empty.run(f"CREATE TABLE old (since {kind} NOT NULL)", f"INSERT INTO old VALUES ('{value}')")
     says = f"column `since` of `old` must .*'{value}'.* Replace them .* by NULL or .* or leave the column out"
     with pytest.raises(TableError, match=says), connect(empty.login) as connection:
@@ -93,7 +93,7 @@ def test_a_date_of_zeros_is_an_error_with_table_column_and_remedy(empty: Warehou
 
 
 def test_an_error_in_the_middle_of_the_rows_is_raised(empty: Warehouse) -> None:
-    """A part of the rows does not pass for all of them, and the connection is closed."""
+    """An error in the middle of a result is raised, and the connection is closed; partial rows are not a result."""
     query = "SELECT seq, IF(seq > 90000, (SELECT seq UNION SELECT 0), 1) FROM seq_1_to_100000"
     with suppress(pymysql.InterfaceError), connect(empty.login) as connection:
         _, batches = read_rows(connection, query)
@@ -103,7 +103,7 @@ def test_an_error_in_the_middle_of_the_rows_is_raised(empty: Warehouse) -> None:
 
 
 def test_abandoned_rows_close_the_connection(empty: Warehouse) -> None:
-    """So the rest is not read as the result of another query."""
+    """Rows that are not read to the end close the connection, so the rest is not read by another query."""
     with suppress(pymysql.InterfaceError), connect(empty.login) as connection:  # it cannot commit any more
         _, batches = read_rows(connection, "SELECT seq FROM seq_1_to_1000000")
         next(batches)
