@@ -73,7 +73,7 @@ class Stop:
 
     @contextmanager
     def limited(self, break_off: Callable[[], None], seconds: float = LONGEST_STOP_SECONDS) -> Iterator[None]:
-        """Break off what the block does when it still runs long after a request, for example on a warehouse that hangs."""
+        """Call `break_off` if the block still runs `seconds` after a request, for example on a warehouse that hangs."""
         ended = threading.Event()
 
         def watch() -> None:
