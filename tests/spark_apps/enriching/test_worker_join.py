@@ -43,6 +43,11 @@ def readings(**changed: object) -> Pipeline:
     return read_pipeline("readings", PIPELINES).model_copy(update=changed)
 
 
+def test_a_pipelines_file_can_name_every_join_of_the_library() -> None:
+    """The names that the file's format allows are those that the library has for joins by equality."""
+    assert set(get_args(JoinName)) == set(JOINS)
+
+
 @pytest.mark.parametrize("name", get_args(JoinName))
 def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
     """Each join outputs one row for each event, with its station's columns or nulls, in a second task too."""
