@@ -11,6 +11,7 @@ says why.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import signal
 import subprocess
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from foundation.connections import Login
     from spark_apps.running.wish import Program
 
+PR_SET_PDEATHSIG = 1
 LOOK_SECONDS = 1.0
 SHORT_PAUSE_SECONDS, LEAST_BETWEEN_STARTS_SECONDS = 5.0, 60.0
 PERMANENT = {1, 2}  # of our programs: an error that a retry cannot help, and a bad parameter
@@ -48,6 +50,11 @@ END_SECONDS = 25.0  # for a program that is asked to end
 def role(program: Program) -> str:
     """Return the role of a program's keeper, for its lease."""
     return KEEPER_OF_STREAM if program == "enrich_stream" else KEEPER_OF_GENERATOR
+
+
+def _end_with_keeper() -> None:
+    """Ask the kernel to send this child SIGTERM when its keeper is killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Keeper:
@@ -98,6 +105,8 @@ class Keeper:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**self._environment(), KEPT_BY: str(os.getpid())},
+                # The stream looks whether its keeper lives; the generator knows of no keeper.
+                preexec_fn=_end_with_keeper if self._program == "generator" else None,  # noqa: PLW1509  # one system call
             )
         start = self._recorded(child.pid)
         while child.poll() is None:

@@ -77,6 +77,8 @@ class RunProgramOperator(PipelineOperator):
             self.log.info("%s runs with other options: it is stopped, and starts again with these", self.program)
             wish_stopped(loader, self.pipeline, self.program, by=asked_by(context))
             self._await_stop(loader)
+        elif wish and not wish.running:
+            self._await_stop(loader)  # a program that is just stopping would take this start for its own end
         by = asked_by(context)
         wish_running(loader, self.pipeline, self.program, by=by, run_id=run_id, options=self.options_now())
         self._start_and_watch(run_id)

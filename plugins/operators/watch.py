@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pymysql
+
 from foundation.errors import StreamError
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook
@@ -42,7 +44,11 @@ class WatchStreamOperator(PipelineOperator):
         from spark_apps.running.status import status_of
 
         loader = WarehouseHook("loader").login()
-        status = status_of(loader, BrokerHook().bootstrap(), self.definition())
+        try:
+            status = status_of(loader, BrokerHook().bootstrap(), self.definition())
+        except pymysql.ProgrammingError:
+            self.log.info("no tables yet, so nothing is wanted. The Dag prepare_warehouse creates them.")
+            return
         self.log.info("%s", status)
         bounds = Bounds(self.most_snapshot_hours, self.most_rejected, self.most_unmatched)
         found = [*([str(status)] if not status.is_well else []), *alarms(loader, status, bounds)]

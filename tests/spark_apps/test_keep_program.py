@@ -135,6 +135,16 @@ def test_what_was_killed_is_wanted_still_and_not_restarted_within_a_minute(kept:
     assert len(kept.starts()) == 1
 
 
+def test_the_generator_ends_with_its_killed_keeper(kept: Kept) -> None:
+    """The next keeper's generator does not run beside one that nobody keeps."""
+    keeper = kept.start(FOR_EVER)
+    kept.wait(lambda: None if kept.children() else "none", "the program")
+    (program,) = kept.children()
+    keeper.kill()
+    keeper.wait(SECONDS)
+    kept.wait(lambda: "it runs" if program.is_running() and program.status() != "zombie" else None, "the program's end")
+
+
 def test_a_keeper_that_is_asked_to_end_leaves_the_wish(kept: Kept) -> None:
     """A keeper that gets SIGTERM keeps the wish, so the program runs again after the services' next start."""
     keeper = kept.start(FOR_EVER)
