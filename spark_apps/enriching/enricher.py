@@ -23,7 +23,8 @@ from spark_apps.enriching.report import TaskReport
 from spark_apps.enriching.task_join import TaskJoin
 from spark_apps.enriching.worker_join import borrowed_join
 from spark_apps.events.reader import EventReader
-from spark_apps.monitoring.task_counts import Arrivals, TaskCounts
+from spark_apps.monitoring.arrivals import Arrivals
+from spark_apps.monitoring.task_counts import TaskCounts
 from spark_apps.pipeline.definition import TOPIC_POSITION
 from spark_apps.warehouse.bulk_load import loading
 

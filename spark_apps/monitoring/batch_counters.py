@@ -1,11 +1,12 @@
 """The counts of batches: added up for the metrics page, and as a row for each batch in the table `batch_counters`.
 
-A batch only queues its row. The thread that monitors the query writes the rows, so that no batch waits for that.
-docs/counters.md says what each column means.
+A batch only queues its row. The thread that monitors the query writes the rows and their rollups, so that no batch
+waits for that. docs/counters.md says what each column means.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ import pymysql
 from kafka.errors import KafkaError
 
 from foundation.connections import ANSWER_SECONDS, connect, login
-from spark_apps.monitoring.counters import columns, counter
+from spark_apps.monitoring import rollups
+from spark_apps.monitoring.counters import columns, counter, rolls_of
 from spark_apps.monitoring.lag import Lag
 from spark_apps.monitoring.task_counts import TaskCounts
 
@@ -36,27 +38,31 @@ Row = dict[str, Any]
 class BatchFacts:
     """The counters of a batch that the driver measures, not its tasks."""
 
-    batch_seconds: float = counter("seconds", "how long the newest batch took", total=False)
+    batch_seconds: float = counter("seconds", "how long the newest batch took", rolls=("sum", "most"))
     snapshot_version: int = counter(
-        "number", "version of the master data that the newest batch was joined with", total=False
+        "number", "version of the master data that the newest batch was joined with", rolls=("newest",)
     )
-    snapshot_age_seconds: float = counter("seconds", "age of the newest batch's master data", total=False)
+    snapshot_age_seconds: float = counter("seconds", "age of the newest batch's master data", rolls=("newest",))
 
 
 @dataclass(frozen=True)
 class TopicBacklog:
     """The topic's backlog; None while the broker or the warehouse does not answer."""
 
-    lag_events: int | None = counter("events", "events in the topic that no batch has read yet", total=False)
+    lag_events: int | None = counter(
+        "events", "events in the topic that no batch has read yet", rolls=("newest", "most")
+    )
 
 
 @dataclass(frozen=True)
 class ShedBacklog:
     """The events that wait in the shed store."""
 
-    shed_waiting_events: int = counter("events", "shed events that wait on disk", total=False)
-    shed_damaged_events: int = counter("events", "shed events that wait in a file that cannot be read", total=False)
-    shed_oldest_seconds: float = counter("seconds", "age of the oldest shed event that waits", total=False)
+    shed_waiting_events: int = counter("events", "shed events that wait on disk", rolls=("newest",))
+    shed_damaged_events: int = counter(
+        "events", "shed events that wait in a file that cannot be read", rolls=("newest",)
+    )
+    shed_oldest_seconds: float = counter("seconds", "age of the oldest shed event that waits", rolls=("newest",))
 
 
 @dataclass(frozen=True)
@@ -64,10 +70,13 @@ class ApplicationFacts:
     """Counters of the application itself: on the metrics page only, not in the table."""
 
     batches: int = counter("number", "batches that were done")
-    memory_budget_bytes: int = counter("bytes", "memory that a worker's join is allowed to use", total=False)
+    memory_budget_bytes: int = counter("bytes", "memory that a worker's join is allowed to use", rolls=("newest",))
     batch_age_seconds: float | None = counter(
-        "seconds", "time since the newest batch while events wait, 0 while none waits", total=False
+        "seconds", "time since the newest batch while events wait, 0 while none waits", rolls=("newest",)
     )
+
+
+ROLLS = rolls_of((TaskCounts, BatchFacts, TopicBacklog, ShedBacklog))
 
 
 class BatchCounters:
@@ -140,10 +149,12 @@ class BatchCounters:
         if not rows:
             return
         now = {**columns(self.lag), **columns(self.shed)}
-        names = [*rows[0], *now]
+        complete = [{**row, **now} for row in rows]
+        names = list(complete[0])
         statement = f"INSERT INTO batch_counters ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})"  # noqa: S608  # our own names
         with connection.cursor() as cursor:
-            cursor.executemany(statement, [[*row.values(), *now.values()] for row in rows])
+            cursor.executemany(statement, [[_as_json(value) for value in row.values()] for row in complete])
+            rollups.add(cursor, self.pipeline.name, complete, ROLLS)
             connection.commit()
             with self._lock:
                 for row in rows:
@@ -154,7 +165,12 @@ class BatchCounters:
                 "LIMIT %s",
                 (self.pipeline.name, KEPT_DAYS, MOST_REMOVED),
             )
+            rollups.remove_old(cursor, self.pipeline.name)
         connection.commit()
+
+
+def _as_json(value: object) -> object:
+    return json.dumps(value) if isinstance(value, dict) else value
 
 
 def _next_offsets(connection: Connection, pipeline: str, incarnation: int) -> dict[int, int]:

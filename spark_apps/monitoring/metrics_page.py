@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_apps.monitoring.batch_counters import ApplicationFacts
 from spark_apps.monitoring.counters import Declared, declared
+from spark_apps.monitoring.latency import cumulative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,11 +22,15 @@ def page(counters: BatchCounters) -> str:
     """Return the metrics page: every metric with its help, its type and its values."""
     lines: list[str] = []
     for metric, value in _metrics(counters):
-        kind = "counter" if metric.total else "gauge"
-        lines += [f"# HELP {metric.metric} {metric.help}", f"# TYPE {metric.metric} {kind}"]
-        for label, one in sorted(value.items()) if metric.label else [("", value)]:
+        lines += [f"# HELP {metric.metric} {metric.help}", f"# TYPE {metric.metric} {metric.kind}"]
+        name, pipeline = metric.metric, f'pipeline="{counters.pipeline.name}"'
+        if metric.kind == "histogram":
+            name, value = f"{name}_bucket", cumulative(value)  # noqa: PLW2901
+            lines.append(f"{metric.metric}_count{{{pipeline}}} {value['+Inf']}")
+            lines.append(f"{metric.metric}_sum{{{pipeline}}} {counters.totals.latency_sum}")
+        for label, one in value.items() if metric.label else [("", value)]:
             more = f',{metric.label}="{_escaped(label)}"' if metric.label else ""
-            lines.append(f'{metric.metric}{{pipeline="{counters.pipeline.name}"{more}}} {one}')
+            lines.append(f"{name}{{{pipeline}{more}}} {one}")
     return "\n".join(lines) + "\n"
 
 

@@ -39,8 +39,9 @@ class ProgressLine:
         if not batches and not lag:
             return None
         said = [f"{events / seconds:,.0f} events/s", "lag not known" if lag is None else f"lag {lag:,}"]
-        if newest.latency_mean_seconds is not None:
-            said.append(f"latency {newest.latency_mean_seconds:.1f} s, at most {newest.latency_most:.1f} s")
+        if newest.latency_p50_seconds is not None:
+            p50, p99, most = newest.latency_p50_seconds, newest.latency_p99_seconds, newest.latency_most
+            said.append(f"latency p50 {p50:.1f} s, p99 {p99:.1f} s, at most {most:.1f} s")
         if matched:
             said.append(f"cache {hits / matched:.0%}")
         if self._counters.shed.shed_waiting_events:

@@ -6,13 +6,11 @@ import operator
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import psutil
-import pyarrow as pa
-from pyarrow import compute
 
+from spark_apps.monitoring import latency
 from spark_apps.monitoring.counters import counter, derived
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from semistream import SemiStreamJoin
 
 T = TypeVar("T")
-_MILLISECONDS = pa.timestamp("ms", "UTC")
 _LARGEST = ("latency_most", "worker_bytes")  # the sum of several tasks has the largest of these, and adds up the others
 
 
@@ -40,7 +37,10 @@ class TaskCounts:
     replayed: int = counter("events", "shed events that were read back from disk and tried again")
     rejected: Counter[str] = counter("events", "events that cannot be read", label="reason")
     task_seconds: Counter[str] = counter("seconds", "time of all tasks together", label="phase")
-    worker_bytes: int = counter("bytes", "resident memory (RSS) of the largest Python worker", total=False)
+    worker_bytes: int = counter("bytes", "resident memory (RSS) of the largest Python worker", rolls=("newest",))
+    latency_seconds: Counter[str] = counter(
+        "events", "events by their latency, from Kafka's timestamp to the commit", label="le"
+    )
     latency_sum: float = 0.0  # seconds, of all events together
     latency_most: float = 0.0
 
@@ -54,12 +54,22 @@ class TaskCounts:
         """Count the events whose key no master row has."""
         return self.unmatched - self.without_key
 
-    @derived("seconds", "mean latency of the newest batch, from Kafka's timestamp to the commit", total=False)
+    @derived("seconds", "mean latency of the newest batch, from Kafka's timestamp to the commit", rolls=())
     def latency_mean_seconds(self) -> float | None:
         """Return the mean latency; a batch without events has none."""
         return self.latency_sum / self.events if self.events else None
 
-    @derived("seconds", "longest latency of the newest batch, from Kafka's timestamp to the commit", total=False)
+    @derived("seconds", "median latency of the newest batch", rolls=())
+    def latency_p50_seconds(self) -> float | None:
+        """Return the latency that half of the events do not exceed."""
+        return latency.percentile(self.latency_seconds, 0.5, self.latency_most)
+
+    @derived("seconds", "latency that 99 of 100 events of the newest batch do not exceed", rolls=())
+    def latency_p99_seconds(self) -> float | None:
+        """Return the latency that 99 of 100 events do not exceed."""
+        return latency.percentile(self.latency_seconds, 0.99, self.latency_most)
+
+    @derived("seconds", "longest latency of the newest batch, from Kafka's timestamp to the commit", rolls=("most",))
     def latency_most_seconds(self) -> float | None:
         """Return the longest latency; a batch without events has none."""
         return self.latency_most if self.events else None
@@ -104,35 +114,6 @@ class TaskCounts:
             together = max if each.name in _LARGEST else operator.add
             setattr(self, each.name, together(getattr(self, each.name), getattr(other, each.name)))
         return self
-
-
-class Arrivals:
-    """The Kafka timestamps of a task's events: their number, the earliest, and their sum."""
-
-    def __init__(self) -> None:
-        self._count, self._total = 0, 0
-        self._first: int | None = None
-
-    @property
-    def first(self) -> datetime:
-        """The earliest timestamp so far, in UTC; 1970-01-01 if there is none."""
-        return datetime.fromtimestamp((self._first or 0) / 1000, UTC)
-
-    def note(self, timestamps: pa.Array) -> None:
-        """Add the timestamps of an Arrow batch."""
-        times = timestamps.cast(_MILLISECONDS, safe=False).cast(pa.int64())
-        if len(times):
-            self._count += len(times)
-            self._total += compute.sum(times).as_py()
-            first = compute.min(times).as_py()
-            self._first = first if self._first is None else min(self._first, first)
-
-    def count_latency(self, counts: TaskCounts) -> None:
-        """Add the latency of all events up to now: the caller has just committed them."""
-        if self._first is not None:
-            now = time.time() * 1000
-            counts.latency_sum += (self._count * now - self._total) / 1000
-            counts.latency_most = max(counts.latency_most, (now - self._first) / 1000)
 
 
 def kind_of(reason: str, known_fields: Collection[str]) -> str:

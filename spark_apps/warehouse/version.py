@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from foundation.connections import Login
 
 # A column that the newest migration of each shared table made.
-NEWEST = {"batch_counters": "lag_events", "shed_segment": "replayed_by", "wish": "reason", "program_start": "last_line"}
+NEWEST = {
+    "batch_counters": "latency_seconds",
+    "counter_rollup": "counts",
+    "shed_segment": "replayed_by",
+    "wish": "reason",
+    "program_start": "last_line",
+}
 
 
 def check_version(loader: Login) -> None:
