@@ -24,7 +24,6 @@ from spark_apps.enriching.task_join import TaskJoin
 from spark_apps.enriching.worker_join import borrowed_join
 from spark_apps.events.reader import EventReader
 from spark_apps.monitoring.arrivals import Arrivals
-from spark_apps.monitoring.task_counts import TaskCounts
 from spark_apps.pipeline.definition import TOPIC_POSITION
 from spark_apps.warehouse.bulk_load import loading
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from foundation.connections import Connection
     from spark_apps.enriching.worker_join import BorrowJoin
+    from spark_apps.monitoring.task_counts import TaskCounts
     from spark_apps.pipeline.definition import Pipeline
     from spark_apps.pipeline.topics import TopicIncarnation
 

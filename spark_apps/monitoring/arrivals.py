@@ -14,6 +14,8 @@ from spark_apps.monitoring import latency
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from spark_apps.monitoring.task_counts import TaskCounts
 
 _MILLISECONDS = pa.timestamp("ms", "UTC")
@@ -71,7 +73,7 @@ class Arrivals:
         counts.latency_seconds += latency.counted(seconds, self._ages[bins])
 
 
-def _bins(ages: np.ndarray) -> np.ndarray:
+def _bins(ages: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the bin of each age in milliseconds: a float's exponent and the first bits of its mantissa.
 
     A timestamp of the future has the age 0, because the clock of a producer can be fast.
@@ -80,8 +82,8 @@ def _bins(ages: np.ndarray) -> np.ndarray:
     return (shifted.view(np.int64) >> _DROPPED) - _FIRST
 
 
-def _ages(bins: np.ndarray) -> np.ndarray:
+def _ages(bins: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the age in the middle of each bin."""
-    lower = ((bins + _FIRST) << _DROPPED).view(np.float64)
-    upper = ((bins + _FIRST + 1) << _DROPPED).view(np.float64)
+    lower: NDArray[np.float64] = ((bins + _FIRST) << _DROPPED).view(np.float64)
+    upper: NDArray[np.float64] = ((bins + _FIRST + 1) << _DROPPED).view(np.float64)
     return (lower + upper) / 2 - 1.0

@@ -22,7 +22,7 @@ KEPT_SECONDS = {5: 2 * HOUR, 60: 2 * DAY, 1800: 31 * DAY}  # for each step, from
 MOST_REMOVED = 10_000  # rows of a step that are deleted at once
 Key = tuple[int, int]  # a step's seconds, and the Unix time of its beginning
 _UNIX = "TIMESTAMPDIFF(SECOND, '1970-01-01', at)"
-_AT = "'1970-01-01' + INTERVAL %s SECOND"
+_AT = "TIMESTAMP'1970-01-01 00:00:00' + INTERVAL %s SECOND"
 
 
 @dataclass(frozen=True)
@@ -118,5 +118,5 @@ def _added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
         name: _added(one.get(name, {}), other.get(name, {}))
         if isinstance(one.get(name, other.get(name)), dict)
         else one.get(name, 0) + other.get(name, 0)
-        for name in one | other
+        for name in {**one, **other}
     }

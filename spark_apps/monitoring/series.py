@@ -43,8 +43,8 @@ def read_series(
         reader: an account that reads the table `counter_rollup`.
         pipeline: the pipeline's name.
         asked: how far to look back.
-        since: return no points before this Unix time. To update a plot, pass the `at` of its last point and replace that
-            point: its step may have gone on.
+        since: return no points before this Unix time. To update a plot, pass the `at` of its last point and replace
+            that point: its step may have gone on.
         clock: the Unix time in seconds.
     """
     step, now = step_of(asked), clock()
@@ -75,8 +75,8 @@ def read_marks(
 ) -> list[dict[str, Any]]:
     """Return the starts and failures of a pipeline's programs, oldest first, at most the newest 1,000.
 
-    Each is {"at": Unix seconds, "program", "kind": "start" or "failure", "exit_code", "last_line"}; a start has neither an
-    exit code nor a line. A program that was asked to end did not fail.
+    Each is {"at": Unix seconds, "program", "kind": "start" or "failure", "exit_code", "last_line"}. A start has no exit
+    code and no line. A program that was asked to end did not fail.
 
     Args:
         reader: an account that reads the table `program_start`.
@@ -87,7 +87,7 @@ def read_marks(
     """
     first = max(clock() - RANGES[asked], since or 0.0)
     unix = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {}) / 1000000"
-    later = "{} >= '1970-01-01' + INTERVAL %s SECOND"
+    later = "{} >= TIMESTAMP'1970-01-01 00:00:00' + INTERVAL %s SECOND"
     with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {unix.format('started_at')} AS at, program, 'start', NULL, NULL FROM program_start "  # noqa: S608  # our own text
@@ -106,15 +106,14 @@ def read_marks(
 def _span(begin: int, rollup: Rollup, before: int | None, step: int, now: float) -> tuple[float, bool]:
     """Return the seconds in which a step's batches worked, and whether the stream paused before them.
 
-    A batch that is longer than the step leaves steps before it empty. That is no pause: its events are spread over them.
+    A batch that is longer than the step leaves the steps before it empty. That is no pause: its events are spread over
+    them. A step that goes on counts as long as its batches took, at least.
     """
-    elapsed = min(step, now - begin)
-    if before is None:
-        return max(elapsed, min(rollup.sum["batch_seconds"], step)), False
-    empty = begin - before - step
+    elapsed, batches = min(step, now - begin), rollup.sum["batch_seconds"]
+    empty = 0 if before is None else begin - before - step
     if empty > step + rollup.most["batch_seconds"]:
-        return max(elapsed, rollup.sum["batch_seconds"]), True
-    return empty + elapsed, False
+        return max(elapsed, batches), True
+    return empty + max(elapsed, min(step, batches)), False
 
 
 def _point(rollup: Rollup, seconds: float) -> Point:
