@@ -23,6 +23,8 @@ from spark_apps.monitoring.lag import Lag
 from spark_apps.monitoring.task_counts import TaskCounts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from foundation.connections import Connection
     from foundation.settings import Settings
     from spark_apps.master.snapshots import Snapshot
@@ -82,6 +84,11 @@ ROLLS = rolls_of((TaskCounts, BatchFacts, TopicBacklog, ShedBacklog))
 class BatchCounters:
     """The counters of one application.
 
+    Args:
+        config: the settings of the running system.
+        pipeline: the application's pipeline.
+        clock: the time in UTC.
+
     Attributes:
         pipeline: the application's pipeline.
         totals: the counts of all tasks since the application started.
@@ -93,7 +100,9 @@ class BatchCounters:
         shed: the events that wait in the shed store.
     """
 
-    def __init__(self, config: Settings, pipeline: Pipeline) -> None:
+    def __init__(
+        self, config: Settings, pipeline: Pipeline, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         self.pipeline = pipeline
         self.totals = TaskCounts()
         self.batches = 0
@@ -105,6 +114,7 @@ class BatchCounters:
         self._loader = login("loader", config)
         self._asks_lag = Lag(config.kafka_bootstrap, pipeline.source.topic)
         self._lock = threading.Lock()
+        self._clock = clock
 
     def add(self, incarnation: int, batch: int | None, snapshot: Snapshot, seconds: float, counts: TaskCounts) -> None:
         """Add a batch's counts to the totals and queue its row.
@@ -116,7 +126,7 @@ class BatchCounters:
             seconds: how long the batch took.
             counts: the sum of its tasks' counts.
         """
-        now = datetime.now(UTC)
+        now = self._clock()
         age = (now - datetime.fromisoformat(snapshot.published_at)).total_seconds()
         facts = BatchFacts(seconds, snapshot.version, age)
         which = {"pipeline": self.pipeline.name, "source": incarnation, "batch": batch, "finished_at": now}

@@ -44,8 +44,7 @@ def percentile(buckets: Mapping[str, int], share: float, most: float) -> float |
     if not wanted:
         return None
     seen = 0
-    for upper in sorted(map(float, buckets)):
-        events = buckets[_LABEL_OF[upper]]
+    for upper, events in sorted((float(label), events) for label, events in buckets.items()):
         if seen + events >= wanted:
             place = bisect_left(BOUNDS, upper)
             lower = BOUNDS[place - 1] if place else 0.0
@@ -53,6 +52,3 @@ def percentile(buckets: Mapping[str, int], share: float, most: float) -> float |
             return lower + max(0.0, highest - lower) * (wanted - seen) / events
         seen += events
     return most
-
-
-_LABEL_OF = {float(label): label for label in LABELS}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from spark_apps.monitoring.batch_counters import BatchCounters
 
+Sample = tuple[str, str, float]  # the end of its name, its label's value, its value
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -23,14 +24,16 @@ def page(counters: BatchCounters) -> str:
     lines: list[str] = []
     for metric, value in _metrics(counters):
         lines += [f"# HELP {metric.metric} {metric.help}", f"# TYPE {metric.metric} {metric.kind}"]
-        name, pipeline = metric.metric, f'pipeline="{counters.pipeline.name}"'
         if metric.kind == "histogram":
-            name, value = f"{name}_bucket", cumulative(value)  # noqa: PLW2901
-            lines.append(f"{metric.metric}_count{{{pipeline}}} {value['+Inf']}")
-            lines.append(f"{metric.metric}_sum{{{pipeline}}} {counters.totals.latency_sum}")
-        for label, one in value.items() if metric.label else [("", value)]:
-            more = f',{metric.label}="{_escaped(label)}"' if metric.label else ""
-            lines.append(f"{name}{{{pipeline}{more}}} {one}")
+            samples: list[Sample] = [("_bucket", label, events) for label, events in cumulative(value).items()]
+            samples += [("_sum", "", counters.totals.latency_sum), ("_count", "", value.total())]
+        elif metric.label:
+            samples = [("", label, one) for label, one in sorted(value.items())]
+        else:
+            samples = [("", "", value)]
+        for suffix, label, one in samples:
+            more = f',{metric.label}="{_escaped(label)}"' if label else ""
+            lines.append(f'{metric.metric}{suffix}{{pipeline="{counters.pipeline.name}"{more}}} {one}')
     return "\n".join(lines) + "\n"
 
 
