@@ -90,16 +90,16 @@ def read_marks(
     later = "{} >= TIMESTAMP'1970-01-01 00:00:00' + INTERVAL %s SECOND"
     with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT {unix.format('started_at')} AS at, program, 'start', NULL, NULL FROM program_start "  # noqa: S608  # our own text
+            f"SELECT {unix.format('started_at')} AS at, program, 'start' AS kind, NULL, NULL, id FROM program_start "  # noqa: S608  # our own text
             f"WHERE pipeline = %s AND {later.format('started_at')} UNION ALL "
-            f"SELECT {unix.format('ended_at')}, program, 'failure', exit_code, last_line FROM program_start "
-            f"WHERE pipeline = %s AND {later.format('ended_at')} AND exit_code NOT IN %s ORDER BY at DESC LIMIT %s",
+            f"SELECT {unix.format('ended_at')}, program, 'failure', exit_code, last_line, id FROM program_start "
+            f"WHERE pipeline = %s AND {later.format('ended_at')} AND exit_code NOT IN %s ORDER BY at DESC, id DESC, kind LIMIT %s",
             (pipeline, first, pipeline, first, STOPPED, MOST_MARKS),
         )
         found = list(cursor.fetchall())
     return [
         {"at": float(at), "program": program, "kind": kind, "exit_code": code, "last_line": line}
-        for at, program, kind, code, line in reversed(found)
+        for at, program, kind, code, line, _ in reversed(found)
     ]
 
 
