@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,25 +30,33 @@ def cumulative(buckets: Mapping[str, int]) -> dict[str, int]:
     return dict(zip(LABELS, accumulate(buckets.get(label, 0) for label in LABELS), strict=True))
 
 
-def percentile(buckets: Mapping[str, int], share: float, most: float) -> float | None:
-    """Return the latency that a share of all events does not exceed; None if there are no events.
+def percentiles(buckets: Mapping[str, int], shares: Sequence[float], most: float) -> list[float | None]:
+    """Return for each share the latency that so many of all events do not exceed; None if there are no events.
 
     Within a bucket the events are taken as evenly spread, as Prometheus' histogram_quantile does.
 
     Args:
         buckets: number of events by label.
-        share: for example 0.99.
+        shares: for example 0.99.
         most: the longest latency.
     """
-    wanted = share * sum(buckets.values())
-    if not wanted:
-        return None
-    seen = 0
-    for upper, events in sorted((float(label), events) for label, events in buckets.items()):
-        if seen + events >= wanted:
-            place = bisect_left(BOUNDS, upper)
-            lower = BOUNDS[place - 1] if place else 0.0
-            highest = min(upper, most)
-            return lower + max(0.0, highest - lower) * (wanted - seen) / events
-        seen += events
-    return most
+    labels = sorted(buckets, key=float)
+    sums = [0, *accumulate(map(buckets.__getitem__, labels))]
+    return [_percentile(labels, sums, share * sums[-1], most) if sums[-1] else None for share in shares]
+
+
+def _percentile(labels: Sequence[str], sums: Sequence[int], wanted: float, most: float) -> float:
+    """Return the latency that a number of events do not exceed.
+
+    Args:
+        labels: of the buckets, in order.
+        sums: events below each bucket, and all events.
+        wanted: the number of events.
+        most: the longest latency.
+    """
+    bucket = bisect_left(sums, wanted, 1) - 1
+    upper = float(labels[bucket])
+    place = bisect_left(BOUNDS, upper)
+    lower = BOUNDS[place - 1] if place else 0.0
+    inside = (wanted - sums[bucket]) / (sums[bucket + 1] - sums[bucket])
+    return min(lower + (min(upper, most) - lower) * inside, most)

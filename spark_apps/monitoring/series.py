@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from foundation.connections import ANSWER_SECONDS, connect
 from spark_apps.monitoring.counters import PHASES
-from spark_apps.monitoring.latency import percentile
+from spark_apps.monitoring.latency import percentiles
 from spark_apps.monitoring.rollups import DAY, HOUR, KEPT_SECONDS, Rollup, read
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ def read_marks(
             f"SELECT {unix.format('started_at')} AS at, program, 'start' AS kind, NULL, NULL, id FROM program_start "  # noqa: S608  # our own text
             f"WHERE pipeline = %s AND {later.format('started_at')} UNION ALL "
             f"SELECT {unix.format('ended_at')}, program, 'failure', exit_code, last_line, id FROM program_start "
-            f"WHERE pipeline = %s AND {later.format('ended_at')} AND exit_code NOT IN %s ORDER BY at DESC, id DESC, kind LIMIT %s",
+            f"WHERE pipeline = %s AND {later.format('ended_at')} AND exit_code NOT IN %s "
+            "ORDER BY at DESC, id DESC, kind LIMIT %s",
             (pipeline, first, pipeline, first, STOPPED, MOST_MARKS),
         )
         found = list(cursor.fetchall())
@@ -121,7 +122,7 @@ def _point(rollup: Rollup, seconds: float) -> Point:
     total, newest, most = rollup.sum, rollup.newest, rollup.most
     landed = total["enriched"] + total["unmatched"] + total["rejected"]
     longest = most.get("latency_most_seconds")
-    buckets = total["latency_seconds"]
+    p50, p99 = percentiles(total["latency_seconds"], (0.5, 0.99), longest or 0.0)
 
     def share(count: str) -> float | None:
         return total[count] / landed if landed else None
@@ -130,8 +131,8 @@ def _point(rollup: Rollup, seconds: float) -> Point:
     phases = {f"phase_{name}": total[f"{name}_seconds"] / total["batches"] for name in PHASES}
     return rates | phases | {
         "shed_waiting": newest["shed_waiting_events"],
-        "latency_p50": None if longest is None else percentile(buckets, 0.5, longest),
-        "latency_p99": None if longest is None else percentile(buckets, 0.99, longest),
+        "latency_p50": p50,
+        "latency_p99": p99,
         "latency_most": longest,
         "lag": newest["lag_events"],
         "lag_most": most.get("lag_events"),

@@ -62,12 +62,12 @@ class TaskCounts:
     @derived("seconds", "median latency of the newest batch", rolls=())
     def latency_p50_seconds(self) -> float | None:
         """Return the latency that half of the events do not exceed."""
-        return latency.percentile(self.latency_seconds, 0.5, self.latency_most)
+        return latency.percentiles(self.latency_seconds, (0.5,), self.latency_most)[0]
 
     @derived("seconds", "latency that 99 of 100 events of the newest batch do not exceed", rolls=())
     def latency_p99_seconds(self) -> float | None:
         """Return the latency that 99 of 100 events do not exceed."""
-        return latency.percentile(self.latency_seconds, 0.99, self.latency_most)
+        return latency.percentiles(self.latency_seconds, (0.99,), self.latency_most)[0]
 
     @derived("seconds", "longest latency of the newest batch, from Kafka's timestamp to the commit", rolls=("most",))
     def latency_most_seconds(self) -> float | None:

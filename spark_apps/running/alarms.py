@@ -1,18 +1,21 @@
-"""What is wrong with a stream beside its status, by the counters of its last ten minutes."""
+"""What is wrong with a stream beside its status, by the rollups of its counters of the last ten minutes."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from foundation.connections import ANSWER_SECONDS, connect
+from spark_apps.monitoring import rollups
 
 if TYPE_CHECKING:
     from foundation.connections import Login
     from spark_apps.running.status import Status
 
 LOOKED_BACK_MINUTES = 10
+STEP_SECONDS = 60
 LEAST_EVENTS = 100  # fewer say nothing about a rate
 
 
@@ -35,38 +38,24 @@ def alarms(loader: Login, status: Status, bounds: Bounds) -> list[str]:
     """Return a sentence for each thing that is wrong; nothing is wrong with a stream that is not wanted."""
     if status.wish is None or not status.wish.running:
         return []
+    now = time.time()
+    since = now // STEP_SECONDS * STEP_SECONDS - LOOKED_BACK_MINUTES * 60
     with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT COALESCE(SUM(events), 0), COALESCE(SUM(rejected), 0), COALESCE(SUM(unmatched), 0) "
-            "FROM batch_counters WHERE pipeline = %s AND finished_at > UTC_TIMESTAMP() - INTERVAL %s MINUTE",
-            (status.pipeline, LOOKED_BACK_MINUTES),
-        )
-        ((events, rejected, unmatched),) = cursor.fetchall()
-        cursor.execute(
-            "SELECT MIN(lag_events) FROM batch_counters WHERE pipeline = %s "
-            "AND finished_at > UTC_TIMESTAMP() - INTERVAL %s MINUTE AND lag_events IS NOT NULL "
-            "GROUP BY TIMESTAMPDIFF(MINUTE, finished_at, UTC_TIMESTAMP()) "
-            "ORDER BY TIMESTAMPDIFF(MINUTE, finished_at, UTC_TIMESTAMP()) DESC",
-            (status.pipeline, LOOKED_BACK_MINUTES),
-        )
-        lags = [int(lag) for (lag,) in cursor.fetchall()]
-        cursor.execute(
-            "SELECT shed_damaged_events, snapshot_age_seconds + TIMESTAMPDIFF(SECOND, finished_at, UTC_TIMESTAMP()) "
-            "FROM batch_counters WHERE pipeline = %s ORDER BY id DESC LIMIT 1",
-            (status.pipeline,),
-        )
-        damaged, age = next(iter(cursor.fetchall()), (0, 0.0))
+        steps = rollups.read(cursor, status.pipeline, STEP_SECONDS, since)
+    if not steps:
+        return []
+    recent = [rollup for at, rollup in steps if at >= since]
+    lags = [each.newest["lag_events"] for each in recent if each.newest["lag_events"] is not None]
+    newest = steps[-1][1].newest
+    damaged, age = newest["shed_damaged_events"], newest["snapshot_age_seconds"] + now - newest["finished_at"]
     found = []
     if len(lags) >= LOOKED_BACK_MINUTES and all(new > old for old, new in pairwise(lags)):
         found.append(f"the lag grows for {LOOKED_BACK_MINUTES} minutes, from {lags[0]:,} to {lags[-1]:,} events")
-    if events >= LEAST_EVENTS:
-        for name, count, bound in (
-            ("rejected", rejected, bounds.rejected), ("unmatched", unmatched, bounds.unmatched),
-        ):  # fmt: skip
-            if count / events > bound:
-                found.append(
-                    f"{float(count / events):.0%} of the events of 10 minutes are {name}, the bound is {bound:.0%}"
-                )
+    events = sum(each.sum["events"] for each in recent)
+    for name, bound in (("rejected", bounds.rejected), ("unmatched", bounds.unmatched)):
+        share = sum(each.sum[name] for each in recent) / max(events, 1)
+        if events >= LEAST_EVENTS and share > bound:
+            found.append(f"{share:.0%} of the events of 10 minutes are {name}, the bound is {bound:.0%}")
     if damaged:
         found.append(f"{damaged:,} shed events are in damaged shed files")
     if age > bounds.snapshot_hours * 3600:

@@ -204,7 +204,7 @@ def test_a_month_is_read_quickly_beside_a_million_rows(batches: Batches) -> None
         "latency_seconds": dict.fromkeys(LABELS[30:60], 123_456),
         "finished_at": datetime.now(UTC),
     }
-    counts = json.dumps(vars(Rollup.of(row, ROLLS)))
+    counts = json.dumps(vars(Rollup.of(row, ROLLS)), separators=(",", ":"))
     with connect(batches.owner) as connection, connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO counter_rollup SELECT %s, 1800, FROM_UNIXTIME(FLOOR(UNIX_TIMESTAMP(UTC_TIMESTAMP()) / 1800) "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka import KafkaProducer
 
 from foundation.connections import connect, login
+from spark_apps.monitoring import rollups
+from spark_apps.monitoring.batch_counters import ROLLS
 from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.topics import create_topics, incarnation_of
 from spark_apps.running.alarms import Bounds, alarms
@@ -54,17 +56,16 @@ class Scene:
 
     def batch(self, minutes_ago: float, **counts: float) -> None:
         """Insert the counters of a batch."""
-        row = {
-            "source": 1, "batch_seconds": 1, "events": 0, "enriched": 0, "unmatched": 0, "rejected": 0, "cache_hits": 0,
-            "not_cached": 0, "absent": 0, "without_key": 0, "pages_read": 0, "shed": 0, "replayed": 0,
-            "source_seconds": 0, "read_seconds": 0, "join_seconds": 0, "load_seconds": 0, "messages_seconds": 0,
-            "snapshot_version": 1, "snapshot_age_seconds": 0, "worker_bytes": 0, **counts,
-        }  # fmt: skip
-        values = ", ".join(str(value) for value in row.values())
+        row: dict[str, Any] = {**dict.fromkeys(ROLLS, 0), "rejected_by_reason": {}, "latency_seconds": {}, **counts}
+        names = ", ".join(row)
+        values = ", ".join("'{}'" if isinstance(value, dict) else str(value) for value in row.values())
         self.run(
-            f"INSERT INTO batch_counters (pipeline, finished_at, rejected_by_reason, {', '.join(row)}) VALUES "
-            f"('{self.pipeline.name}', UTC_TIMESTAMP(3) - INTERVAL {round(minutes_ago * 60)} SECOND, '{{}}', {values})"
+            f"INSERT INTO batch_counters (pipeline, source, finished_at, {names}) VALUES ('{self.pipeline.name}', 1, "
+            f"UTC_TIMESTAMP(3) - INTERVAL {round(minutes_ago * 60)} SECOND, {values})"
         )
+        row["finished_at"] = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+        with connect(self.loader) as connection, connection.cursor() as cursor:
+            rollups.add(cursor, self.pipeline.name, [row], ROLLS)
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def scene(migrated: Settings) -> Iterator[Scene]:
                 producer.send("seen", str(number).encode(), timestamp_ms=ago, partition=number % 4)
             producer.flush()
     made = Scene(migrated, pipeline)
-    for table in ("wish", "program_start", "batch_counters", "progress"):
+    for table in ("wish", "program_start", "batch_counters", "counter_rollup", "progress"):
         made.run(f"DELETE FROM {table} WHERE pipeline = 'seen'")
     with made.held:
         yield made
