@@ -37,14 +37,17 @@ def read_series(
 ) -> dict[str, Any]:
     """Return columns for plots: `step` in seconds, `at` in Unix seconds, and one list of numbers for each plot.
 
-    A value is None where there is nothing. Where the stream paused, one point of None values breaks the line.
+    A value is None where there is nothing. Where the stream paused, one point of None values breaks the line. Rates are
+    events a second. A share is one of the events that were enriched, unmatched or rejected. `lag` and `shed_waiting` are
+    the newest values of a step. `phase_...` is the time of all tasks together, for a batch.
 
     Args:
         reader: an account that reads the table `counter_rollup`.
         pipeline: the pipeline's name.
         asked: how far to look back.
         since: return no points before this Unix time. To update a plot, pass the `at` of its last point and replace
-            that point: its step may have gone on.
+            that point: its step may have gone on. Rows that were written minutes late are seen when the range is read
+            anew.
         clock: the Unix time in seconds.
     """
     step, now = step_of(asked), clock()
