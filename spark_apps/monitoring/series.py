@@ -38,8 +38,8 @@ def read_series(
     """Return columns for plots: `step` in seconds, `at` in Unix seconds, and one list of numbers for each plot.
 
     A value is None where there is nothing. Where the stream paused, one point of None values breaks the line. Rates are
-    events a second. A share is one of the events that were enriched, unmatched or rejected. `lag` and `shed_waiting` are
-    the newest values of a step. `phase_...` is the time of all tasks together, for a batch.
+    events a second. A share is one of the events that were enriched, unmatched or rejected. `lag` and `shed_waiting`
+    are the newest values of a step. `phase_...` is the time of all tasks together, for a batch.
 
     Args:
         reader: an account that reads the table `counter_rollup`.

@@ -105,6 +105,7 @@ def test_a_pause_is_one_point_of_nothing(batches: Batches, at: int) -> None:
     assert found["at"] == [at, at + 5, at + 10, at + 15, at + 600, at + 605]
     assert found["events_per_second"] == [200, 200, 200, None, 200, 200]
     assert {column[3] for name, column in found.items() if name not in {"step", "at"}} == {None}
+    assert series(batches, "1h", at + 1000, since=at + 100)["at"] == [at + 600, at + 605]
 
 
 def test_batches_that_are_longer_than_a_step_are_no_pause(batches: Batches, at: int) -> None:
@@ -212,12 +213,12 @@ def test_a_month_is_read_quickly_beside_a_million_rows(batches: Batches) -> None
             (batches.name, counts),
         )
     before, times = rows_read(batches), []
-    for _ in range(5):
+    for _ in range(10):
         began = time.process_time()
         found = read_series(batches.reader, batches.name, "30d")
         times.append(time.process_time() - began)
     print(f"30 days in {min(times) * 1000:.1f} ms of Python's time, {len(counts)} bytes a row")  # noqa: T201  # a measurement
     assert len(found["at"]) >= 1439
-    assert rows_read(batches) - before < 5 * 3000
+    assert rows_read(batches) - before < 10 * 3000
     assert min(times) < MOST_SECONDS
     batches.run("TRUNCATE batch_counters")
