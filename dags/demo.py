@@ -2,65 +2,68 @@
 
 Then wait for enriched rows and check them. The generator and the stream keep running after this Dag has ended; the Dag
 stop_enrich_stream stops the stream.
+
+| symptom | where to look | what to do |
+| --- | --- | --- |
+| a task has failed | the newest run of the Dag of the same name: its failed task has the line | what it says, then \
+run this Dag again |
+| a Dag is paused | the log of the task of its name | unpause it, then run this Dag again |
+| wait_for_events fails | the Dag deploy_generator, and `generator-<pipeline>.log` in `logs/` of the state | see \
+whether the broker answers: `make status` |
+| wait_for_enriched_rows fails | the Dag watch_stream says what is wrong with the stream | what it says |
 """
 
-from typing import Any
-
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
 
+from plugins.defaults import ENDING_TASKS
+from plugins.operators.dags import RunDagOperator
 from plugins.sensors.stream import EnrichedRowsSensor, TopicEventsSensor
-
-
-def run(dag_id: str, **options: Any) -> TriggerDagRunOperator:
-    """Return an Airflow task that runs another Dag to its end."""
-    return TriggerDagRunOperator(
-        task_id=dag_id,
-        trigger_dag_id=dag_id,
-        wait_for_completion=True,
-        deferrable=True,
-        poke_interval=5,
-        retries=2,
-        **options,
-    )
-
 
 with DAG(
     "demo",
+    description="Runs the whole story, in order.",
     doc_md=__doc__,
     tags=["freshet"],
     schedule=None,
     max_active_runs=1,
+    default_args=ENDING_TASKS,
     render_template_as_native_obj=True,  # the other Dags get params as numbers, not as text
     params={
-        "products": Param(10_000, type="integer", minimum=1, description="Products to create if the table is empty."),
-        "rate": Param(500, type="integer", minimum=1, description="Mean number of events per second."),
-        "duration": Param(3600, type="integer", minimum=1, description="Seconds until the generator ends."),
+        "products": Param(
+            10_000,
+            type="integer",
+            minimum=1,
+            maximum=100_000_000,
+            description="Products to create if the table is empty.",
+        ),
+        "rate": Param(
+            500, type="integer", minimum=1, maximum=1_000_000, description="Mean number of events per second."
+        ),
+        "duration": Param(
+            3600, type="integer", minimum=1, maximum=31_536_000, description="Seconds until the generator ends."
+        ),
     },
 ):
     (
-        run("prepare_warehouse", conf={"products": "{{ params.products }}"})
-        >> TriggerDagRunOperator(
+        RunDagOperator(task_id="prepare_warehouse", conf={"products": "{{ params.products }}"})
+        >> RunDagOperator(
             task_id="deploy_generator",
-            trigger_dag_id="deploy_generator",
+            wait=False,
             conf={
                 "rate": "{{ params.rate }}",
                 "duration": "{{ params.duration }}",
                 "products": "{{ params.products }}",
             },
         )
-        >> TopicEventsSensor(
-            task_id="wait_for_events", pipeline="sales", events=1000, mode="reschedule", poke_interval=3, timeout=300
-        )
-        >> run("refresh_master_order")
-        >> TriggerDagRunOperator(task_id="enrich_stream", trigger_dag_id="enrich_stream")
+        >> TopicEventsSensor(task_id="wait_for_events", pipeline="sales", events=1000, poke_interval=3, timeout=300)
+        >> RunDagOperator(task_id="refresh_master_order")
+        >> RunDagOperator(task_id="enrich_stream", wait=False)
         >> EnrichedRowsSensor(
             task_id="wait_for_enriched_rows",
             rows=1000,
             since="{{ dag_run.start_date }}",
-            mode="reschedule",
             poke_interval=3,
             timeout=300,
         )
-        >> run("check_quality")
+        >> RunDagOperator(task_id="check_quality")
     )

@@ -1,27 +1,53 @@
-"""Publish the master rows in the order of their access frequency, which is estimated from the stream.
+"""Publish the master rows in the order of their access frequency, which is estimated from the stream, every night.
 
-If the Airflow task `check` fails, its log names the reason, and the published version stays in use.
+If the Airflow task `check` fails, its log names the reason, and the published version stays in use. A scheduled run is
+skipped while the stream is not wanted; a run that you trigger always works.
+
+| symptom | where to look | what to do |
+| --- | --- | --- |
+| all tasks are skipped | the log of estimate_frequency | nothing: the stream is not wanted, or there are no tables |
+| estimate_frequency fails | its log has Spark's last line | see whether the broker answers: `make status` |
+| check fails | its log names the expectation; the copy `<table>_by_rank_next` stays | correct the master rows; \
+if most rows were meant to go, trigger the Dag with a smaller least_share |
+| publish was killed | the log of the task | clear the task |
 """
 
 from airflow.sdk import DAG, Param
 
+from plugins.assets import asset
+from plugins.defaults import ENDING_TASKS
 from plugins.operators.master import CheckMasterOperator, PublishMasterOperator, RankMasterOperator
+from plugins.operators.needed import if_stream_is_wanted
 from plugins.operators.spark import SparkApplicationOperator
 
 with DAG(
     "refresh_master_order",
+    description="Publishes the master rows in the order of their access frequency.",
     doc_md=__doc__,
     tags=["freshet"],
-    schedule=None,
+    schedule="17 3 * * *",
+    catchup=False,
     max_active_runs=1,
+    default_args=ENDING_TASKS,
     params={
-        "minutes": Param(60, type="number", exclusiveMinimum=0, description="Look back this many minutes at most."),
-        "half_life": Param(60, type="number", exclusiveMinimum=0, description="Minutes until an event counts half."),
-        "keep": Param(1_000_000, type="integer", minimum=1, description="Largest number of keys with an estimate."),
+        "minutes": Param(
+            60, type="number", exclusiveMinimum=0, maximum=525_600, description="Look back this many minutes at most."
+        ),
+        "half_life": Param(
+            60, type="number", exclusiveMinimum=0, maximum=525_600, description="Minutes until an event counts half."
+        ),
+        "keep": Param(
+            1_000_000,
+            type="integer",
+            minimum=1,
+            maximum=100_000_000,
+            description="Largest number of keys with an estimate.",
+        ),
         "least_share": Param(
             0.9,
             type="number",
             minimum=0,
+            maximum=10,
             description="Fail with fewer rows than this share of the published ones; 0 accepts any loss of rows.",
         ),
     },
@@ -32,6 +58,9 @@ with DAG(
             task_id="estimate_frequency",
             program="estimate_frequency",
             pipeline="sales",
+            pre_execute=if_stream_is_wanted("sales"),
+            inlets=[asset("topic", "sales")],
+            outlets=[asset("estimate", "sales")],
             options={
                 "minutes": "{{ params.minutes }}",
                 "half-life": "{{ params.half_life }}",

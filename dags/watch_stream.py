@@ -1,22 +1,36 @@
 """Look at the stream every minute, and fail with one line when it is not well.
 
-| the line says | what to do |
-| --- | --- |
-| crash-looping | read the program's log, `enrich_stream-<pipeline>.log` in `logs/` of the state |
-| not kept | trigger the Dag enrich_stream; unpause it if it is paused |
-| stuck | see whether the warehouse answers; read the program's log |
-| the lag grows | add cores or memory, or wait for the end of the burst |
-| damaged shed files | docs/operating.md says how to restore them |
-| the snapshot is old | run the Dag refresh_master_order |
+| symptom | where to look | what to do |
+| --- | --- | --- |
+| crash-looping | the program's log, `enrich_stream-<pipeline>.log` in `logs/` of the state | correct what its last \
+line says |
+| not kept | the Dag enrich_stream | trigger it |
+| paused | the Dag enrich_stream | unpause it |
+| stuck | the program's log; `make status` | see whether the warehouse answers |
+| the lag grows | the table `batch_counters` | add cores or memory, or wait for the end of the burst |
+| too many rejected events | `<pipeline>_rejected`: the reasons | correct the producer or the pipeline's fields |
+| too many unmatched events | `<pipeline>_unmatched`: the keys | load the missing master rows, then refresh |
+| damaged shed files | the table `shed_segment`, column `damage` | docs/operating.md says how to restore them |
+| the snapshot is old | the newest run of the Dag refresh_master_order | run it |
+| a quality check failed | the table `quality_check` | correct the rows, then run check_quality, or \
+refresh_master_order for the master table |
 """
 
 from datetime import timedelta
 
 from airflow.sdk import DAG
 
+from plugins.defaults import ENDING_TASKS
 from plugins.operators.watch import WatchStreamOperator
 
 with DAG(
-    "watch_stream", doc_md=__doc__, tags=["freshet"], schedule=timedelta(minutes=1), catchup=False, max_active_runs=1
+    "watch_stream",
+    description="Is red with one line while the stream is not well.",
+    doc_md=__doc__,
+    tags=["freshet"],
+    schedule=timedelta(minutes=1),
+    catchup=False,
+    max_active_runs=1,
+    default_args=ENDING_TASKS,
 ):
-    WatchStreamOperator(task_id="watch", pipeline="sales")
+    WatchStreamOperator(task_id="watch", pipeline="sales", stream_dag="enrich_stream")

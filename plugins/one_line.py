@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pymysql
 from airflow.sdk.definitions.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from foundation.errors import FreshetError, PermanentError
 from spark_apps.running.failures import is_permanent
@@ -23,11 +24,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class PermanentExit(SystemExit):
+class OneLineExit(SystemExit):
+    """Ends an Airflow task after an error; `line` says what, where and what to do next."""
+
+    def __init__(self, line: str) -> None:
+        super().__init__(1)
+        self.line = line
+
+
+class PermanentExit(OneLineExit):
     """Ends an Airflow task after a permanent error."""
 
 
-class TransientExit(SystemExit):
+class TransientExit(OneLineExit):
     """Ends an Airflow task after a transient error."""
 
 
@@ -42,8 +51,15 @@ def one_line() -> Iterator[None]:
     try:
         yield
     except FreshetError as error:
-        log.error("%s", error)  # noqa: TRY400  # the traceback is what nobody wants to read
-        raise (PermanentExit if isinstance(error, PermanentError) else TransientExit)(1) from None
+        raise _exit(str(error), permanent=isinstance(error, PermanentError)) from None
     except pymysql.MySQLError as error:
-        log.error("%s See whether MariaDB is healthy: make status", describe(error))  # noqa: TRY400
-        raise (PermanentExit if is_permanent(error) else TransientExit)(1) from None
+        line = f"{describe(error)} See whether MariaDB is healthy: make status"
+        raise _exit(line, permanent=is_permanent(error)) from None
+    except AirflowTaskTimeout:
+        line = "the task has not ended within its execution_timeout. Its log says how far it came; type: make status"
+        raise _exit(line, permanent=False) from None
+
+
+def _exit(line: str, *, permanent: bool) -> OneLineExit:
+    log.error("%s", line)
+    return PermanentExit(line) if permanent else TransientExit(line)

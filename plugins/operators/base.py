@@ -1,4 +1,4 @@
-"""What all our operators share: they fail with one line, and permanent errors are not retried."""
+"""What all our operators share: they fail with one line, permanent errors are not retried, and assets connect them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
+from plugins.assets import asset
 from plugins.one_line import RETRY_POLICY, one_line
 from spark_apps.pipeline.definition import read_pipeline
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from plugins.assets import Kind
     from spark_apps.pipeline.definition import Pipeline
 
 
@@ -35,12 +37,15 @@ class FreshetOperator(BaseOperator):
 
 
 class PipelineOperator(FreshetOperator):
-    """An operator that works on one pipeline."""
+    """An operator that works on one pipeline, and says which of its assets it reads and writes."""
 
     template_fields: Sequence[str] = ("pipeline",)
+    reads: Sequence[Kind] = ()
+    writes: Sequence[Kind] = ()
 
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        inlets, outlets = ([asset(kind, pipeline) for kind in kinds] for kinds in (self.reads, self.writes))
+        super().__init__(**{"inlets": inlets, "outlets": outlets, **kwargs})
         self.pipeline = pipeline
 
     def definition(self) -> Pipeline:

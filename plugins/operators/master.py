@@ -54,6 +54,8 @@ class MasterOperator(PipelineOperator):
 class PrepareMasterOperator(MasterOperator):
     """Creates the tables beside the master table, and begins to log its changes."""
 
+    writes = ("master",)
+
     def work(self, context: Context) -> None:
         """Create what is missing."""
         from spark_apps.master.tables import prepare
@@ -63,6 +65,8 @@ class PrepareMasterOperator(MasterOperator):
 
 class RankMasterOperator(MasterOperator):
     """Builds the next ranked copy of the master table; nobody uses it yet."""
+
+    reads = ("master", "estimate")
 
     def work(self, context: Context) -> dict[str, int | str]:
         """Build the copy and return the fields of its Ranking."""
@@ -83,6 +87,7 @@ class CheckMasterOperator(MasterOperator):
     """
 
     template_fields: Sequence[str] = ("pipeline", "ranking", "least_share")
+    writes = ("quality",)
 
     def __init__(self, *, ranking: Any, least_share: float | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -92,6 +97,7 @@ class CheckMasterOperator(MasterOperator):
     def work(self, context: Context) -> None:
         """Check the copy with Great Expectations; raise QualityError with the expectations that are not met."""
         from quality.master import check_ranking
+        from quality.results import record
         from spark_apps.master.ranking import Ranking
         from spark_apps.master.snapshots import current
         from spark_apps.master.tables import Names
@@ -100,6 +106,8 @@ class CheckMasterOperator(MasterOperator):
         least = round(float(self.least_share) * published.rows) if published else 1
         checker = WarehouseHook("checker").login()
         outcome = check_ranking(checker, self.master(), Ranking(**self.ranking), least)
+        loader, table = WarehouseHook("loader").login(), self.master().table
+        record(loader, self.pipeline, table, len(outcome.lines), outcome.failures)
         for line in outcome.lines:
             self.log.info("%s", line)
         if outcome.failures:
@@ -114,6 +122,7 @@ class CheckMasterOperator(MasterOperator):
 class PublishMasterOperator(MasterOperator):
     """Publishes the ranked copy that was checked."""
 
+    writes = ("snapshot",)
     template_fields: Sequence[str] = ("pipeline", "ranking")
 
     def __init__(self, *, ranking: Any, **kwargs: Any) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from foundation import spark_launch
 from foundation.errors import EndedError
@@ -57,6 +57,9 @@ class SparkApplicationOperator(SparkSubmitOperator):
         with one_line():
             try:
                 super().execute(context)
+            except AirflowTaskTimeout:
+                super().on_kill()  # Airflow does so only for an error that it knows
+                raise
             except AirflowException as failure:
                 raise EndedError(
                     f"{self.name} ended with {exit_code(failure)}", "Its own last line, above, says why."

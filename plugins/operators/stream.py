@@ -12,7 +12,9 @@ import sys
 import time
 from abc import abstractmethod
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk.exceptions import AirflowSkipException
 
 from foundation.errors import GaveUpError, NotInTimeError
 from foundation.settings import ROOT, settings
@@ -61,19 +63,16 @@ class RunProgramOperator(PipelineOperator):
         loader, run_id = WarehouseHook("loader").login(), context["dag_run"].run_id
         wish = read_wish(loader, self.pipeline, self.program)
         if wish and not wish.running and wish.since > _in_utc(context["dag_run"].run_after):
-            self.log.info(
-                "%s of pipeline %r was stopped by %s at %s, after this run was triggered: nothing to start. "
-                "Trigger the Dag again to start it.",
-                self.program, self.pipeline, wish.wished_by, wish.since,
-            )  # fmt: skip
-            return
+            self._skip(
+                f"{self.program} of pipeline {self.pipeline!r} was stopped by {wish.wished_by} at {wish.since}, after "
+                "this run was triggered: nothing to start. Trigger the Dag again to start it."
+            )
         if wish and wish.running and is_held(loader, self.pipeline, role(self.program)) and wish.run_id != run_id:
             if dict(wish.options) == self.options_now():
-                self.log.info(
-                    "%s of pipeline %r runs already, since %s; run %s watches it",
-                    self.program, self.pipeline, wish.since, wish.run_id,
-                )  # fmt: skip
-                return
+                self._skip(
+                    f"{self.program} of pipeline {self.pipeline!r} runs already, since {wish.since}; run {wish.run_id} "
+                    "watches it"
+                )
             self.log.info("%s runs with other options: it is stopped, and starts again with these", self.program)
             wish_stopped(loader, self.pipeline, self.program, by=asked_by(context))
             self._await_stop(loader)
@@ -109,6 +108,11 @@ class RunProgramOperator(PipelineOperator):
     def log_file(self) -> Path:
         """Return the file that the program's output goes to."""
         return settings().state / "logs" / f"{self.program}-{self.pipeline}.log"
+
+    def _skip(self, why: str) -> NoReturn:
+        """End the task as skipped: a task that succeeds announces new data, and this one has made none."""
+        self.log.info("%s", why)
+        raise AirflowSkipException(why)
 
     def _start_and_watch(self, run_id: str) -> None:
         keep = [sys.executable, "-m", "spark_apps.keep_program", "--pipeline", self.pipeline]
@@ -152,6 +156,8 @@ class RunProgramOperator(PipelineOperator):
 class EnrichStreamOperator(RunProgramOperator):
     """Keeps the Spark application that enriches a pipeline's stream running."""
 
+    reads = ("topic", "snapshot")
+    writes = ("enriched",)
     program: Program = "enrich_stream"
 
     def command(self) -> list[str]:
@@ -167,6 +173,7 @@ class GenerateOperator(RunProgramOperator):
     """Keeps the generator's Kafka producer for a pipeline's topic running until its stream ends."""
 
     template_fields: Sequence[str] = ("pipeline", "options")
+    writes = ("topic",)
     program: Program = "generator"
 
     def __init__(self, *, options: dict[str, str], **kwargs: Any) -> None:

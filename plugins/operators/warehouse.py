@@ -39,6 +39,8 @@ class CreateTablesOperator(PipelineOperator):
 class CreateTopicsOperator(PipelineOperator):
     """Creates a pipeline's topics that are missing."""
 
+    writes = ("topic",)
+
     def work(self, context: Context) -> list[str]:
         """Create the topics and return their names."""
         from spark_apps.pipeline.topics import create_topics

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pymysql
+from airflow.sdk.exceptions import AirflowRuntimeError
 
 from foundation.errors import StreamError
 from plugins.hooks.broker import BrokerHook
@@ -19,21 +20,26 @@ class WatchStreamOperator(PipelineOperator):
     """Fails with one line that says what is wrong with a pipeline's stream, and what to do.
 
     Args:
+        stream_dag: the Dag that keeps the stream running.
         most_snapshot_hours: the oldest age of the master data's snapshot.
         most_rejected: the largest share of events of the last ten minutes that cannot be read.
         most_unmatched: the same, of events that no master row matches.
         **kwargs: `pipeline`, and Airflow's own.
     """
 
+    reads = ("enriched", "snapshot", "quality")
+
     def __init__(
         self,
         *,
+        stream_dag: str = "enrich_stream",
         most_snapshot_hours: float = 48.0,
         most_rejected: float = 0.05,
         most_unmatched: float = 0.2,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.stream_dag = stream_dag
         self.most_snapshot_hours = most_snapshot_hours
         self.most_rejected = most_rejected
         self.most_unmatched = most_unmatched
@@ -42,6 +48,7 @@ class WatchStreamOperator(PipelineOperator):
         """Look once."""
         from spark_apps.running.alarms import Bounds, alarms
         from spark_apps.running.status import status_of
+        from spark_apps.warehouse.version import check_version
 
         loader = WarehouseHook("loader").login()
         try:
@@ -51,6 +58,16 @@ class WatchStreamOperator(PipelineOperator):
             return
         self.log.info("%s", status)
         bounds = Bounds(self.most_snapshot_hours, self.most_rejected, self.most_unmatched)
-        found = [*([str(status)] if not status.is_well else []), *alarms(loader, status, bounds)]
+        check_version(loader)
+        paused = self.stream_dag if self._is_paused(context) else ""
+        found = [*([str(status)] if not status.is_well else []), *alarms(loader, status, bounds, paused_dag=paused)]
         if found:
-            raise StreamError("; ".join(found), "What to do about each is on the page of this Dag.")
+            raise StreamError("; ".join(found), "The page of this Dag has a runbook.")
+
+    def _is_paused(self, context: Context) -> bool:
+        try:
+            return context["ti"].get_dag(self.stream_dag).is_paused
+        except AirflowRuntimeError as error:
+            raise StreamError(
+                f"stream_dag must be a Dag of this Airflow, got {self.stream_dag!r}", "Correct it in the Dag's file."
+            ) from error

@@ -1,4 +1,4 @@
-"""What is wrong with a stream beside its status, by the rollups of its counters of the last ten minutes."""
+"""What is wrong with a stream beside its status, and what to do: by counters, quality checks, and its Dag."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LOOKED_BACK_MINUTES = 10
 STEP_SECONDS = 60
 LEAST_EVENTS = 100  # fewer say nothing about a rate
+SHOWN_CHARACTERS = 200  # of a check's summary
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,43 @@ class Bounds:
     unmatched: float
 
 
-def alarms(loader: Login, status: Status, bounds: Bounds) -> list[str]:
-    """Return a sentence for each thing that is wrong; nothing is wrong with a stream that is not wanted."""
+def alarms(loader: Login, status: Status, bounds: Bounds, *, paused_dag: str = "") -> list[str]:
+    """Return a sentence for each thing that is wrong, with what to do.
+
+    Only failed quality checks are wrong with a stream that is not wanted: analysts still read its rows.
+
+    Args:
+        loader: the account that reads the tables, with its address.
+        status: of the stream.
+        bounds: from where on a value is wrong.
+        paused_dag: the Dag that keeps the stream running, if it is paused.
+    """
+    found = failed_checks(loader, status.pipeline)
     if status.wish is None or not status.wish.running:
-        return []
-    now = time.time()
-    since = now // STEP_SECONDS * STEP_SECONDS - LOOKED_BACK_MINUTES * 60
+        return found
+    if paused_dag:
+        found.append(f"Dag {paused_dag} is paused, so nothing brings back a keeper that was killed: unpause it")
+    return [*found, *beyond_bounds(loader, status, bounds)]
+
+
+def failed_checks(loader: Login, pipeline: str) -> list[str]:
+    """Return a sentence for each suite whose newest check failed."""
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT suite, checked_at, failed, expectations, summary FROM quality_check "
+            "WHERE id IN (SELECT MAX(id) FROM quality_check WHERE pipeline = %s GROUP BY suite) AND failed > 0 "
+            "ORDER BY suite",
+            (pipeline,),
+        )
+        return [
+            f"the quality check of {suite} failed at {checked_at:%Y-%m-%d %H:%M} UTC, {failed} of {expectations} "
+            f"expectations are not met ({summary[:SHOWN_CHARACTERS]}): correct the rows, then run its Dag again"
+            for suite, checked_at, failed, expectations, summary in cursor.fetchall()
+        ]
+
+
+def beyond_bounds(loader: Login, status: Status, bounds: Bounds) -> list[str]:
+    """Return a sentence for each counter that is beyond its bound."""
     with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         steps = rollups.read(cursor, status.pipeline, STEP_SECONDS, since)
     if not steps:
@@ -50,14 +82,24 @@ def alarms(loader: Login, status: Status, bounds: Bounds) -> list[str]:
     damaged, age = newest["shed_damaged_events"], newest["snapshot_age_seconds"] + now - newest["finished_at"]
     found = []
     if len(lags) >= LOOKED_BACK_MINUTES and all(new > old for old, new in pairwise(lags)):
-        found.append(f"the lag grows for {LOOKED_BACK_MINUTES} minutes, from {lags[0]:,} to {lags[-1]:,} events")
-    events = sum(each.sum["events"] for each in recent)
-    for name, bound in (("rejected", bounds.rejected), ("unmatched", bounds.unmatched)):
-        share = sum(each.sum[name] for each in recent) / max(events, 1)
-        if events >= LEAST_EVENTS and share > bound:
-            found.append(f"{share:.0%} of the events of 10 minutes are {name}, the bound is {bound:.0%}")
+        found.append(
+            f"the lag grows for {LOOKED_BACK_MINUTES} minutes, from {lags[0]:,} to {lags[-1]:,} events: add "
+            "cores or memory, or wait for the end of the burst"
+        )
+    if events >= LEAST_EVENTS:
+        for name, count, bound in (
+            ("rejected", rejected, bounds.rejected), ("unmatched", unmatched, bounds.unmatched),
+        ):  # fmt: skip
+            if count / events > bound:
+                found.append(
+                    f"{float(count / events):.0%} of the events of {LOOKED_BACK_MINUTES} minutes are {name}, the bound "
+                    f"is {bound:.0%}: see {status.pipeline}_{name}"
+                )
     if damaged:
-        found.append(f"{damaged:,} shed events are in damaged shed files")
+        found.append(f"{damaged:,} shed events are in damaged shed files: docs/operating.md says how to restore them")
     if age > bounds.snapshot_hours * 3600:
-        found.append(f"the snapshot is old: {age / 3600:.0f} h, the bound is {bounds.snapshot_hours:.0f} h")
+        found.append(
+            f"the snapshot is old, {age / 3600:.0f} h, the bound is {bounds.snapshot_hours:.0f} h: run the Dag "
+            "refresh_master_order"
+        )
     return found

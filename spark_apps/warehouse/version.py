@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 # A column that the newest migration of each shared table made.
 NEWEST = {
-    "batch_counters": "latency_seconds",
-    "counter_rollup": "counts",
+    "batch_counters": "lag_events",
     "shed_segment": "replayed_by",
     "wish": "reason",
     "program_start": "last_line",
+    "quality_check": "summary",
 }
 
 

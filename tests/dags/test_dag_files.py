@@ -1,4 +1,4 @@
-"""Dag files are thin, and importing them is cheap."""
+"""Dag files are thin, importing them is cheap, and every Dag tells its operator what he needs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, AssetAny, BaseSensorOperator
 
 from foundation.settings import ROOT
+from plugins.assets import asset
+from plugins.links import FreshetLinks
+from plugins.notifiers import FailureNotifier, RecoveryNotifier
+from plugins.operators.warehouse import MigrateOperator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +29,7 @@ LOGIC = (ast.For, ast.While, ast.If, ast.Try, ast.ClassDef, ast.Lambda, ast.List
 def test_every_dag_of_the_system_is_there() -> None:
     """Each Dag of the system is defined in a file of its own."""
     assert {file.stem for file in FILES} == {
+        "announce_rows",
         "check_quality",
         "demo",
         "deploy_generator",
@@ -61,3 +69,105 @@ def test_importing_all_dag_files_loads_nothing_heavy() -> None:
     program = f"import sys, {names}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.split() == []
+
+
+@pytest.fixture(scope="module")
+def dags() -> dict[str, DAG]:
+    """Load all Dags as Airflow does."""
+    bag = DagBag(ROOT / "dags")
+    assert bag.import_errors == {}
+    return dict(bag.dags)
+
+
+def test_every_dag_has_an_owner_a_sentence_and_a_runbook(dags: dict[str, DAG]) -> None:
+    """Each Dag has an owner, a description of one sentence, and a table of symptoms with what to do about each."""
+    assert len(dags) == len(FILES)
+    for name, dag in dags.items():
+        assert {task.owner for task in dag.tasks} == {"freshet"}, name
+        assert dag.description, name
+        assert dag.description.endswith("."), name
+        assert dag.description.count(". ") == 0, name
+        lines = (dag.doc_md or "").splitlines()
+        head = lines.index("| symptom | where to look | what to do |")
+        rows = [line for line in lines[head + 2 :] if line]
+        assert rows, name
+        assert {line.count(" | ") for line in rows} == {2}, name
+
+
+def test_every_task_tells_its_failure_and_its_recovery(dags: dict[str, DAG]) -> None:
+    """Each task calls the notifiers when it fails and when it succeeds."""
+    for dag in dags.values():
+        for task in dag.tasks:
+            failed, succeeded = task.on_failure_callback, task.on_success_callback
+            assert isinstance(failed, list)
+            assert isinstance(succeeded, list)
+            assert [type(each) for each in failed] == [FailureNotifier]
+            assert [type(each) for each in succeeded] == [RecoveryNotifier]
+
+
+def test_no_task_holds_a_slot_while_it_waits(dags: dict[str, DAG]) -> None:
+    """A sensor is rescheduled, and a task that waits for another Dag is deferred: neither holds a worker's slot."""
+    tasks = [task for dag in dags.values() for task in dag.tasks]
+    sensors = [task for task in tasks if isinstance(task, BaseSensorOperator)]
+    triggers = [task for task in tasks if isinstance(task, TriggerDagRunOperator)]
+    assert len(sensors) == 2
+    assert len(triggers) == 5
+    assert all(each.mode == "reschedule" or getattr(each, "deferrable", False) for each in sensors)
+    assert all(each.deferrable or not each.wait_for_completion for each in triggers)
+
+
+def test_a_dag_that_must_end_has_a_limit_for_each_task(dags: dict[str, DAG]) -> None:
+    """Only the Dags that keep a program or stop it have tasks without a limit of time."""
+    unlimited = {name for name, dag in dags.items() for task in dag.tasks if task.execution_timeout is None}
+    assert unlimited == {"enrich_stream", "deploy_generator", "stop_enrich_stream", "stop_generator"}
+
+
+def test_assets_connect_the_dags(dags: dict[str, DAG]) -> None:
+    """Each asset is made and used by the right Dags, and a check follows new rows and new snapshots."""
+    made: dict[str, set[str]] = {}
+    used: dict[str, set[str]] = {}
+    for name, dag in dags.items():
+        for task in dag.tasks:
+            for outlet in task.outlets:
+                made.setdefault(outlet.name, set()).add(name)
+            for inlet in task.inlets:
+                used.setdefault(inlet.name, set()).add(name)
+    assert made == {
+        "topic of sales": {"prepare_warehouse", "deploy_generator"},
+        "master of sales": {"prepare_warehouse"},
+        "estimate of sales": {"refresh_master_order"},
+        "snapshot of sales": {"refresh_master_order"},
+        "enriched of sales": {"enrich_stream", "announce_rows"},
+        "quality of sales": {"refresh_master_order", "check_quality"},
+    }
+    assert used == {
+        "topic of sales": {"refresh_master_order", "enrich_stream"},
+        "master of sales": {"refresh_master_order"},
+        "estimate of sales": {"refresh_master_order"},
+        "snapshot of sales": {"enrich_stream", "check_quality", "watch_stream"},
+        "enriched of sales": {"check_quality", "watch_stream"},
+        "quality of sales": {"watch_stream"},
+    }
+    follows = dags["check_quality"].schedule
+    assert isinstance(follows, AssetAny)
+    assert list(follows.objects) == [asset("enriched", "sales"), asset("snapshot", "sales")]
+
+
+def test_every_number_that_a_dag_takes_is_bounded_and_described(dags: dict[str, DAG]) -> None:
+    """Each parameter has a description and a least value; but for a seed and an exponent, it has a largest one, too."""
+    for dag in dags.values():
+        for name in dag.params:
+            param = dag.params.get_param(name)
+            assert param.description, name
+            assert {"minimum", "exclusiveMinimum"} & param.schema.keys(), name
+            assert "maximum" in param.schema or name in {"seed", "exponent"}, name
+
+
+def test_the_link_leads_to_the_page_and_only_from_our_tasks(dags: dict[str, DAG]) -> None:
+    """The plugin's link has the page's address for a task of our Dags, and none for a task of another Dag."""
+    (link,) = FreshetLinks.global_operator_extra_links
+    for dag in dags.values():
+        assert all(link.get_link(task, ti_key=None).endswith("/plugin/freshet") for task in dag.tasks)
+    with DAG("of_somebody_else", schedule=None):
+        foreign = MigrateOperator(task_id="migrate")
+    assert not link.get_link(foreign, ti_key=None)

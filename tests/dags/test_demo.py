@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
 from foundation.connections import connect, login
+from quality.results import record
 from services.demo import missing_dag, run_dag
 from services.waiting import wait_until
 from spark_apps.running.lease import is_held
@@ -28,6 +29,13 @@ def finished(airflow: AirflowApi, dag: str, run_id: str) -> Run:
     """Wait until a run has ended, and return it."""
     wait_until(lambda: airflow.run(dag, run_id).unfinished(), what=f"Dag {dag}", seconds=RUN_SECONDS)
     return airflow.run(dag, run_id)
+
+
+def ask(airflow: AirflowApi, path: str, **params: str | int) -> dict[str, Any]:
+    """Ask Airflow's API."""
+    answer = airflow._http.get(f"/api/v2/{path}", params=params)  # noqa: SLF001  # the client has what the system needs
+    answer.raise_for_status()
+    return dict(answer.json())
 
 
 def rows(running: Settings, query: str) -> list[tuple[object, ...]]:
@@ -125,6 +133,82 @@ def test_a_refresh_whose_check_fails_says_why_and_keeps_the_published_version(
     assert "`product_by_rank_next`, which is there until the next run" in said
     assert re.search(r"expect_table_row_count_to_be_between \{'min_value': 3000(\.0)?\}: NOT met", said)
     assert current(folder) == before
+
+
+def test_a_failed_check_turns_the_watch_red_until_a_newer_one_is_good(shown: Settings, airflow: AirflowApi) -> None:
+    """After a failed check of the master data watch_stream is red with that line; after a good one it is green."""
+    loader = login("loader", shown)
+    record(loader, "sales", "product", 4, ["expect_column_values_to_be_unique {'column': 'product_id'}: NOT met"])
+    red = finished(airflow, "watch_stream", airflow.trigger("watch_stream"))
+    assert red.failed_tasks() == ["watch"]
+    said = airflow.log(red, "watch")
+    assert "the quality check of product failed at 20" in said
+    assert "1 of 4 expectations are not met (expect_column_values_to_be_unique" in said
+    record(loader, "sales", "product", 4, [])
+    assert finished(airflow, "watch_stream", airflow.trigger("watch_stream")).state == "success"
+
+
+def test_a_check_follows_a_new_snapshot(shown: Settings, airflow: AirflowApi) -> None:
+    """The snapshot that the demo publishes triggers a quality check by its asset, which is not red without rows."""
+    assert shown
+
+    def missing() -> str | None:
+        ended = [run for run in airflow.runs("check_quality", "success") if run.startswith("asset_triggered__")]
+        return None if ended else "no run by an asset has succeeded"
+
+    wait_until(missing, what="a quality check by an asset", seconds=RUN_SECONDS)
+    kept = rows(shown, "SELECT failed FROM quality_check WHERE suite = 'sales_enriched'")
+    assert kept
+    assert set(kept) == {(0,)}
+
+
+def test_new_rows_are_announced_once(shown: Settings, airflow: AirflowApi) -> None:
+    """announce_rows makes events of the enriched rows' asset with their number; a run without new rows is skipped."""
+
+    def missing() -> str | None:
+        ((counted, landed),) = rows(
+            shown, "SELECT (SELECT SUM(enriched) FROM batch_counters), (SELECT COUNT(*) FROM sales_enriched)"
+        )
+        return None if counted is not None and int(str(counted)) >= int(str(landed)) else f"{counted} of {landed}"
+
+    wait_until(missing, what="the counters of all rows", seconds=RUN_SECONDS)
+    finished(airflow, "announce_rows", airflow.trigger("announce_rows"))
+    second = finished(airflow, "announce_rows", airflow.trigger("announce_rows"))
+    assert (second.state, second.tasks["announce"]) == ("success", "skipped")
+    assert "no new rows since 20" in airflow.log(second, "announce")
+    (enriched,) = ask(airflow, "assets", name_pattern="enriched of sales")["assets"]
+    events = ask(airflow, "assets/events", asset_id=enriched["id"], source_dag_id="announce_rows")["asset_events"]
+    ((landed,),) = rows(shown, "SELECT COUNT(*) FROM sales_enriched")
+    assert sum(event["extra"]["rows"] for event in events) >= int(str(landed))
+
+
+def test_each_task_links_to_the_page(shown: Settings, airflow: AirflowApi) -> None:
+    """Airflow's API has the address of the page as a link of a task, and the plugin was loaded without an error."""
+    (run, *_) = airflow.runs("demo", "success")
+    links = ask(airflow, f"dags/demo/dagRuns/{run}/taskInstances/check_quality/links")["extra_links"]
+    assert links["Freshet"] == f"{shown.airflow_api}/plugin/freshet"
+    assert ask(airflow, "plugins/importErrors")["import_errors"] == []
+
+
+@pytest.mark.parametrize(
+    ("dag", "conf", "says"),
+    [
+        ("deploy_generator", {"rate": 0}, "0 is less than the minimum of 1"),
+        ("demo", {"products": 10**12}, "1000000000000 is greater than the maximum of 100000000"),
+        ("refresh_master_order", {"half_life": "soon"}, "'soon' is not of type 'number'"),
+    ],
+)
+def test_a_parameter_out_of_bounds_is_refused(
+    shown: Settings, airflow: AirflowApi, dag: str, conf: dict[str, object], says: str
+) -> None:
+    """Airflow's API answers 400 to a parameter beyond its bounds, with its name, its value and the rule."""
+    assert shown
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        airflow.trigger(dag, conf)
+    assert refused.value.response.status_code == 400
+    detail = refused.value.response.json()["detail"]
+    assert next(iter(conf)) in detail
+    assert says in detail
 
 
 def test_the_application_stops_when_it_is_asked_to(shown: Settings, airflow: AirflowApi) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from foundation.connections import login
 from foundation.settings import SECRET_NAMES
+from quality.results import record
 from services import health, stack
 from services.demo import missing_dag, run_dag
 from services.waiting import wait_until
@@ -18,6 +19,7 @@ from spark_apps.keep_program import role
 from spark_apps.master.snapshots import current
 from spark_apps.running.lease import is_held
 from spark_apps.running.wish import read_wish, wish_stopped
+from tests.posted import posted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,6 +156,42 @@ def test_a_killed_application_is_started_again_without_airflow(prepared: Setting
     with stack.supervisor(prepared) as control:
         control.startProcess("airflow:airflow-scheduler")
     wait(lambda: health.airflow(prepared), "Airflow to come back")
+
+
+def test_a_paused_dag_turns_the_watch_red_and_is_told_once(
+    prepared: Settings, airflow: AirflowApi, stream: str
+) -> None:
+    """While a wanted stream's Dag is paused, watch_stream is red; that is told once, and once that it is well."""
+    assert stream
+    for suite in ("product", "sales_enriched"):  # what other tests have left is not the matter here
+        record(login("loader", prepared), "sales", suite, 1, [])
+    with posted() as (address, messages):
+        connection = {"connection_id": "freshet_webhook", "conn_type": "http", "host": address}
+        airflow._http.post("/api/v2/connections", json=connection).raise_for_status()  # noqa: SLF001
+        pause(airflow, paused=True)
+        try:
+            for _ in range(2):
+                red = run_to_its_end(airflow, "watch_stream")
+                assert red.failed_tasks() == ["watch"]
+                assert "Dag enrich_stream is paused, so nothing brings back" in airflow.log(red, "watch")
+            pause(airflow, paused=False)
+            assert run_to_its_end(airflow, "watch_stream").state == "success"
+            wait(lambda: None if len(messages) > 1 else f"{messages}", "the second message")
+        finally:
+            pause(airflow, paused=False)
+            airflow._http.delete("/api/v2/connections/freshet_webhook").raise_for_status()  # noqa: SLF001
+    assert [(each["dag"], each["task"], each["state"]) for each in messages] == [
+        ("watch_stream", "watch", "failed"),
+        ("watch_stream", "watch", "is well again"),
+    ]
+    assert "Dag enrich_stream is paused" in messages[0]["line"]
+    assert messages[0]["link"].startswith(f"{prepared.airflow_api}/dags/watch_stream/runs/")
+
+
+def pause(airflow: AirflowApi, *, paused: bool) -> None:
+    """Pause the Dag of the stream, or unpause it."""
+    answer = airflow._http.patch("/api/v2/dags/enrich_stream", json={"is_paused": paused})  # noqa: SLF001
+    answer.raise_for_status()
 
 
 def test_a_generator_that_cannot_start_fails_its_task_with_the_reason(prepared: Settings, airflow: AirflowApi) -> None:

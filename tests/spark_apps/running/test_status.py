@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,7 @@ import pytest
 from kafka import KafkaProducer
 
 from foundation.connections import connect, login
-from spark_apps.monitoring import rollups
-from spark_apps.monitoring.batch_counters import ROLLS
+from quality.results import record
 from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.topics import create_topics, incarnation_of
 from spark_apps.running.alarms import Bounds, alarms
@@ -81,7 +81,7 @@ def scene(migrated: Settings) -> Iterator[Scene]:
                 producer.send("seen", str(number).encode(), timestamp_ms=ago, partition=number % 4)
             producer.flush()
     made = Scene(migrated, pipeline)
-    for table in ("wish", "program_start", "batch_counters", "counter_rollup", "progress"):
+    for table in ("wish", "program_start", "batch_counters", "progress", "quality_check"):
         made.run(f"DELETE FROM {table} WHERE pipeline = 'seen'")
     with made.held:
         yield made
@@ -169,10 +169,22 @@ def test_a_broker_that_is_away_is_said(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("counts", "says"),
     [
-        ({"events": 1000, "rejected": 200}, "20% of the events of 10 minutes are rejected, the bound is 10%"),
-        ({"events": 1000, "unmatched": 300}, "30% of the events of 10 minutes are unmatched, the bound is 10%"),
-        ({"shed_damaged_events": 7}, "7 shed events are in damaged shed files"),
-        ({"snapshot_age_seconds": 7200}, "the snapshot is old: 2 h, the bound is 1 h"),
+        (
+            {"events": 1000, "rejected": 200},
+            "20% of the events of 10 minutes are rejected, the bound is 10%: see seen_rejected",
+        ),
+        (
+            {"events": 1000, "unmatched": 300},
+            "30% of the events of 10 minutes are unmatched, the bound is 10%: see seen_unmatched",
+        ),
+        (
+            {"shed_damaged_events": 7},
+            "7 shed events are in damaged shed files: docs/operating.md says how to restore them",
+        ),
+        (
+            {"snapshot_age_seconds": 7200},
+            "the snapshot is old, 2 h, the bound is 1 h: run the Dag refresh_master_order",
+        ),
         ({"events": 50, "rejected": 50}, None),
     ],
 )
@@ -192,7 +204,30 @@ def test_a_lag_that_grows_for_ten_minutes_is_an_alarm(scene: Scene, grows: bool)
     for minute in range(10):
         scene.batch(9.5 - minute, lag_events=1000 * minute if grows or minute != 5 else 0)
     found = alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1))
-    assert found == (["the lag grows for 10 minutes, from 0 to 9,000 events"] if grows else [])
+    says = "the lag grows for 10 minutes, from 0 to 9,000 events: add cores or memory, or wait for the end of the burst"
+    assert found == ([says] if grows else [])
+
+
+def test_a_paused_dag_is_an_alarm_while_the_stream_is_wanted(scene: Scene) -> None:
+    """A paused Dag of a wanted stream is an alarm with its name; that of a stopped stream is none."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    scene.hold(APPLICATION)
+    (found,) = alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1), paused_dag="enrich_stream")
+    assert found.startswith("Dag enrich_stream is paused")
+    assert found.endswith("unpause it")
+    wish_stopped(scene.loader, "seen", "enrich_stream", by="admin")
+    assert alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1), paused_dag="enrich_stream") == []
+
+
+def test_the_newest_check_of_each_suite_counts(scene: Scene) -> None:
+    """A failed check is an alarm until a newer check of the same suite meets all expectations, wanted stream or not."""
+    for suite, failures in (("rows", ["a: NOT met"]), ("master", ["a: NOT met"]), ("rows", [])):
+        record(scene.loader, "seen", suite, 2, failures)
+    (found,) = alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1))
+    assert re.match(r"the quality check of master failed at 20\d\d-.* UTC, 1 of 2 expectations are not met", found)
+    assert "(a: NOT met): correct the rows" in found
+    record(scene.loader, "seen", "master", 2, [])
+    assert alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1)) == []
 
 
 def test_a_wish_is_read_as_it_was_written(scene: Scene) -> None:
