@@ -105,7 +105,7 @@ def message_of(context: Context, state: str, line: str) -> Message:
 def line_of(context: Context) -> str:
     """Return the one line that says why a task has failed."""
     error = context.get("exception")
-    said = getattr(error, "line", None) or str(error or "")
+    said = "" if error is None else str(error)
     return next(iter(said.strip().splitlines()), type(error).__name__ if error else LOST)
 
 

@@ -31,6 +31,9 @@ class OneLineExit(SystemExit):
         super().__init__(1)
         self.line = line
 
+    def __str__(self) -> str:
+        return self.line
+
 
 class PermanentExit(OneLineExit):
     """Ends an Airflow task after a permanent error."""

@@ -8,6 +8,7 @@ import pymysql
 
 from foundation.connections import ANSWER_SECONDS, connect
 from foundation.errors import TableError
+from spark_apps.warehouse.version import tables_are_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,9 @@ def record(loader: Login, pipeline: str, suite: str, expectations: int, failures
                 "AND checked_at < UTC_TIMESTAMP() - INTERVAL %s DAY",
                 (pipeline, suite, cursor.lastrowid, KEPT_DAYS),
             )
-    except pymysql.ProgrammingError as error:
+    except pymysql.MySQLError as error:
+        if not tables_are_missing(error):
+            raise
         raise TableError(
             f"the warehouse's tables are of an older version: {error.args[-1]}", "Run the Dag prepare_warehouse."
         ) from error

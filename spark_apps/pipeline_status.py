@@ -15,6 +15,7 @@ from foundation.settings import settings
 from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running.failures import one_line
 from spark_apps.running.status import status_of
+from spark_apps.warehouse.version import tables_are_missing
 
 
 def main() -> None:
@@ -29,9 +30,10 @@ def main() -> None:
             status = status_of(loader, config.kafka_bootstrap, read_pipeline(name))
             well = well and status.is_well
             print(status, flush=True)
-    except pymysql.ProgrammingError:
-        print("no pipeline yet. To create its tables, trigger the Dag prepare_warehouse.", flush=True)
     except (FreshetError, pymysql.MySQLError) as failure:
+        if isinstance(failure, pymysql.MySQLError) and tables_are_missing(failure):
+            print("no pipeline yet. To create its tables, trigger the Dag prepare_warehouse.", flush=True)
+            return
         sys.exit(f"pipeline_status: {one_line(failure)}")
     sys.exit(not well)
 

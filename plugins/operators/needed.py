@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from plugins.hooks.warehouse import WarehouseHook
 from plugins.one_line import one_line
 from spark_apps.running.wish import read_wish
+from spark_apps.warehouse.version import tables_are_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 log = logging.getLogger(__name__)
-NO_TABLE = 1146
 
 
 def if_stream_is_wanted(pipeline: str) -> Callable[[Context], None]:
@@ -40,8 +40,8 @@ def not_wanted(pipeline: str) -> str:
     """Return why a pipeline's stream is not wanted; an empty text if it is."""
     try:
         wish = read_wish(WarehouseHook("loader").login(), pipeline, "enrich_stream")
-    except pymysql.ProgrammingError as error:
-        if error.args[0] != NO_TABLE:
+    except pymysql.MySQLError as error:
+        if not tables_are_missing(error):
             raise
         return "there are no tables yet. The Dag prepare_warehouse creates them."
     if wish is None or not wish.running:

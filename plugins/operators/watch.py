@@ -48,12 +48,14 @@ class WatchStreamOperator(PipelineOperator):
         """Look once."""
         from spark_apps.running.alarms import Bounds, alarms
         from spark_apps.running.status import status_of
-        from spark_apps.warehouse.version import check_version
+        from spark_apps.warehouse.version import check_version, tables_are_missing
 
         loader = WarehouseHook("loader").login()
         try:
             status = status_of(loader, BrokerHook().bootstrap(), self.definition())
-        except pymysql.ProgrammingError:
+        except pymysql.MySQLError as error:
+            if not tables_are_missing(error):
+                raise
             self.log.info("no tables yet, so nothing is wanted. The Dag prepare_warehouse creates them.")
             return
         self.log.info("%s", status)

@@ -35,7 +35,7 @@ class StreamSensor(BaseSensorOperator):
                 return super().execute(context)
             except AirflowSensorTimeout:
                 raise NotInTimeError(
-                    f"{self.task_id}: it did not come true within {self.timeout:.0f} s",
+                    f"{self.task_id}: it did not come true within {self.timeout:g} s",
                     "Its log says how far it came; type: make status",
                 ) from None
 

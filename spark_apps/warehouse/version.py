@@ -8,6 +8,8 @@ from foundation.connections import ANSWER_SECONDS, connect
 from foundation.errors import TableError
 
 if TYPE_CHECKING:
+    import pymysql
+
     from foundation.connections import Login
 
 # A column that the newest migration of each shared table made.
@@ -18,6 +20,13 @@ NEWEST = {
     "program_start": "last_line",
     "quality_check": "summary",
 }
+# The server's answers while a table is missing. Before the first migration the loader has no rights at all.
+NO_TABLE = (1044, 1142, 1146)
+
+
+def tables_are_missing(error: pymysql.MySQLError) -> bool:
+    """Return whether a statement failed because the Dag prepare_warehouse has never run."""
+    return bool(error.args) and error.args[0] in NO_TABLE
 
 
 def check_version(loader: Login) -> None:

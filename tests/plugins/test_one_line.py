@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pymysql
 import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction
+from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from foundation.errors import FreshetError, LoadError, TopicError
 from plugins.one_line import RETRY_POLICY, PermanentExit, TransientExit, one_line
 from plugins.operators.base import FreshetOperator
+from plugins.operators.dags import RunDagOperator
 from plugins.operators.spark import SparkApplicationOperator, exit_code
+from plugins.sensors.stream import StreamSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -40,6 +44,37 @@ def test_an_error_is_one_line_and_an_exit(
     said = str(failure) if isinstance(failure, FreshetError) else str(failure.args[-1])
     assert said in record.getMessage()
     assert "\n" not in record.getMessage()
+
+
+def test_a_task_that_takes_too_long_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """A task that Airflow ends by its execution_timeout fails with one line that names it."""
+    with pytest.raises(TransientExit, match="the task has not ended within its execution_timeout"), one_line():
+        raise AirflowTaskTimeout
+    (record,) = caplog.records
+    assert record.exc_info is None
+
+
+def test_a_sensor_that_waited_in_vain_says_so() -> None:
+    """A sensor whose condition does not come true within its timeout fails with one line that names the timeout."""
+
+    class Never(StreamSensor):
+        def poke(self, context: Context) -> bool:  # noqa: ARG002  # as sensors have it
+            return False
+
+    sensor = Never(task_id="never", mode="poke", poke_interval=0.001, timeout=0.001)
+    with pytest.raises(TransientExit, match=r"never: it did not come true within 0\.001 s"):
+        sensor.execute({})
+
+
+def test_a_dag_that_is_paused_or_fails_is_named() -> None:
+    """A task that runs another Dag fails with one line if that Dag is paused, or if its run has failed."""
+    paused = SimpleNamespace(get_dag=lambda _dag: SimpleNamespace(is_paused=True))
+    task = RunDagOperator(task_id="check_quality")
+    with pytest.raises(PermanentExit, match=r"Dag check_quality is paused, so its run would wait for ever. Unpause it"):
+        task.execute({"ti": paused})  # type: ignore[typeddict-item]  # as much of it as is used
+    failed = ("trigger", {"run_ids": ["manual__1"], "manual__1": "failed"})
+    with pytest.raises(TransientExit, match="Dag check_quality has failed, run manual__1"):
+        task.execute_complete({}, failed)
 
 
 def test_a_mistake_of_our_own_keeps_its_traceback() -> None:
