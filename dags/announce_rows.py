@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from plugins.defaults import ENDING_TASKS
+from plugins.defaults import QUICK_TASKS
 from plugins.operators.announce import AnnounceRowsOperator
 
 with DAG(
@@ -23,6 +23,6 @@ with DAG(
     schedule=timedelta(minutes=10),
     catchup=False,
     max_active_runs=1,
-    default_args=ENDING_TASKS,
+    default_args=QUICK_TASKS,
 ):
     AnnounceRowsOperator(task_id="announce", pipeline="sales")

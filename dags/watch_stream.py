@@ -20,7 +20,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from plugins.defaults import ENDING_TASKS
+from plugins.defaults import QUICK_TASKS
 from plugins.operators.watch import WatchStreamOperator
 
 with DAG(
@@ -31,6 +31,6 @@ with DAG(
     schedule=timedelta(minutes=1),
     catchup=False,
     max_active_runs=1,
-    default_args=ENDING_TASKS,
+    default_args=QUICK_TASKS,
 ):
     WatchStreamOperator(task_id="watch", pipeline="sales", stream_dag="enrich_stream")

@@ -8,4 +8,5 @@ from plugins.notifiers import FailureNotifier, RecoveryNotifier
 
 TASKS = {"owner": "freshet", "on_failure_callback": FailureNotifier(), "on_success_callback": RecoveryNotifier()}
 # dagrun_timeout would skip the tasks and leave no line that says why.
-ENDING_TASKS = {**TASKS, "execution_timeout": timedelta(hours=1)}
+QUICK_TASKS = {**TASKS, "execution_timeout": timedelta(minutes=5)}
+ENDING_TASKS = {**TASKS, "execution_timeout": timedelta(hours=3)}

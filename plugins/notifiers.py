@@ -1,7 +1,8 @@
 """Tell people when a task has failed, and when it is well again.
 
 Each of these Airflow connections is used if it exists: `freshet_smtp`, `freshet_slack`, `freshet_webhook`. A task that
-fails again and again is told once: the Variable `freshet_failed_<dag>.<task>` keeps what was told.
+fails again and again is told once: the Variable `freshet_failed_<dag>.<task>` keeps what was told. The state of the
+previous run would not do: Airflow knows none for a run that an asset has triggered.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from kafka.errors import KafkaError
@@ -31,6 +32,7 @@ CRASH_LOOP_STARTS = 3  # within ten minutes
 STARTING_SECONDS = 60.0
 STUCK_SECONDS = 60.0
 MINUTE, HOUR = 60, 3600
+EVER = datetime(1970, 1, 1)  # noqa: DTZ001  # as the warehouse writes it: in UTC, without a zone
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Status:
         behind_seconds: the age of the oldest of them.
         last_batch_seconds: how long ago the newest batch ended.
         starts: of the application in the last hour.
-        recent_starts: of those, in the last ten minutes.
+        recent_starts: of those, in the last ten minutes and since it is wanted: an operator's stops are no crashes.
         last_line: the last line of the newest start that has ended.
     """
 
@@ -111,10 +113,11 @@ def status_of(loader: Login, bootstrap: str, pipeline: Pipeline) -> Status:
     kept = is_held(loader, pipeline.name, KEEPER_OF_STREAM)
     with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT COUNT(*), COALESCE(SUM(started_at > UTC_TIMESTAMP() - INTERVAL 10 MINUTE), 0), "
+            "SELECT COUNT(*), "
+            "COALESCE(SUM(started_at > UTC_TIMESTAMP() - INTERVAL 10 MINUTE AND started_at >= %s), 0), "
             "MIN(TIMESTAMPDIFF(SECOND, started_at, UTC_TIMESTAMP())) FROM program_start "
             "WHERE pipeline = %s AND program = 'enrich_stream' AND started_at > UTC_TIMESTAMP() - INTERVAL 1 HOUR",
-            (pipeline.name,),
+            (wish.since if wish else EVER, pipeline.name),
         )
         ((starts, recent, newest),) = cursor.fetchall()
         cursor.execute(

@@ -133,6 +133,7 @@ def test_a_refresh_whose_check_fails_says_why_and_keeps_the_published_version(
     assert "`product_by_rank_next`, which is there until the next run" in said
     assert re.search(r"expect_table_row_count_to_be_between \{'min_value': 3000(\.0)?\}: NOT met", said)
     assert current(folder) == before
+    assert rows(shown, "SELECT failed FROM quality_check WHERE suite = 'product' ORDER BY id DESC LIMIT 1") == [(1,)]
 
 
 def test_a_failed_check_turns_the_watch_red_until_a_newer_one_is_good(shown: Settings, airflow: AirflowApi) -> None:

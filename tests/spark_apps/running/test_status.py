@@ -147,6 +147,17 @@ def test_it_crashes_again_and_again(scene: Scene) -> None:
     assert "3 starts in the last hour. It ended with: out of memory 2." in str(status)
 
 
+def test_an_operator_who_starts_it_often_is_no_crash_loop(scene: Scene) -> None:
+    """Three starts that an operator wished, each after a stop, are not reported as a crash loop."""
+    for _ in range(3):
+        wish_stopped(scene.loader, "seen", "enrich_stream", by="admin")
+        wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+        record_end(scene.loader, record_start(scene.loader, "seen", "enrich_stream", 1), 0, "stopped as asked")
+    scene.hold(KEEPER_OF_STREAM)
+    status = scene.status()
+    assert (status.kind, status.starts, status.recent_starts) == ("starting", 3, 1)
+
+
 def test_it_is_stuck(scene: Scene) -> None:
     """The status is stuck when the application runs and events wait for minutes, but no batch ends."""
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
