@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.definitions.retry_policy import RetryAction
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
@@ -52,6 +53,20 @@ def test_a_task_that_takes_too_long_says_so(caplog: pytest.LogCaptureFixture) ->
         raise AirflowTaskTimeout
     (record,) = caplog.records
     assert record.exc_info is None
+
+
+def test_a_spark_program_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When Airflow's limit of time is over, the program is killed, and the task fails with one line."""
+    killed: list[str] = []
+
+    def take_too_long(*_words: object) -> None:
+        raise AirflowTaskTimeout
+
+    monkeypatch.setattr(SparkSubmitOperator, "execute", take_too_long)
+    monkeypatch.setattr(SparkSubmitOperator, "on_kill", lambda self: killed.append(self.task_id))
+    with pytest.raises(TransientExit, match="has not ended within its execution_timeout"):
+        SparkApplicationOperator(task_id="a", program="estimate_frequency", pipeline="sales").execute({})
+    assert killed == ["a"]
 
 
 def test_a_sensor_that_waited_in_vain_says_so() -> None:
