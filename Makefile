@@ -58,6 +58,7 @@ unit: install  ## every test that needs no service
 	@$(PYTHON) -m pytest $(TWO_WORKERS) -m "not integration" $(ARGS)
 test: install  ## lint, then every test, on real services of their own
 	@$(MAKE) lint
+	@$(PYTHON) -m services.browser
 	@$(PYTHON) -m pytest $(TWO_WORKERS) --durations=20 $(ARGS)
 lint: install  ## ruff with all rules, the strict type check, and who may import whom
 	@$(PYTHON) -m ruff check .

@@ -143,7 +143,7 @@ def phases_of(config: Settings, pipeline: Pipeline) -> dict[str, float]:
     """Return each phase's share of the tasks' time, by the application's own counters of all its batches."""
     sums = ", ".join(f"SUM({phase}_seconds)" for phase in PHASES)
     with connect(login("reader", config)) as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT {sums} FROM batch_counters WHERE pipeline = %s", (pipeline.name,))  # noqa: S608  # our names
+        cursor.execute(f"SELECT {sums} FROM batch_counters WHERE pipeline = %s", (pipeline.name,))  # our names
         (seconds,) = cursor.fetchall()
     shares = {phase: spent / sum(seconds) for phase, spent in zip(PHASES, seconds, strict=True)}
     return dict(sorted(shares.items(), key=lambda item: -item[1]))

@@ -64,6 +64,7 @@ class Settings(BaseSettings):
     checker_password: SecretStr = NOT_GIVEN
     metrics_password: SecretStr = NOT_GIVEN
     airflow_password: SecretStr = NOT_GIVEN
+    airflow_viewer_password: SecretStr = NOT_GIVEN
     airflow_fernet_key: SecretStr = NOT_GIVEN
     airflow_jwt_secret: SecretStr = NOT_GIVEN
     airflow_session_key: SecretStr = NOT_GIVEN

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from airflow.configuration import conf
-from airflow.plugins_manager import AirflowPlugin
 from airflow.sdk import BaseOperatorLink
 
 TAG = "freshet"  # all our Dags have it
@@ -21,10 +20,3 @@ class PageLink(BaseOperatorLink):
         if TAG not in operator.dag.tags:
             return ""
         return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/plugin/freshet"
-
-
-class FreshetLinks(AirflowPlugin):
-    """Registers the link."""
-
-    name = "freshet_links"
-    global_operator_extra_links = [PageLink()]  # noqa: RUF012  # as Airflow declares it

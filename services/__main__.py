@@ -15,7 +15,7 @@ from kafka.errors import KafkaError
 from foundation.errors import UnfitError
 from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, settings, state_folder
 from services import health, mariadb, stack
-from services.airflow import ADMIN
+from services.airflow import ADMIN, VIEWER
 from services.demo import demo as run_demo
 from services.one_line import one_line
 from services.topic import follow
@@ -131,8 +131,10 @@ def healthy(service: str) -> Settings:
 
 
 def password() -> None:
-    """Print Airflow's login."""
-    say(f"user {ADMIN}, password {settings().secret('airflow_password')}")
+    """Print Airflow's logins."""
+    config = settings()
+    say(f"user {ADMIN}, password {config.secret('airflow_password')}")
+    say(f"user {VIEWER}, password {config.secret('airflow_viewer_password')} (may look, and change nothing)")
 
 
 def list_settings() -> None:

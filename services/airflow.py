@@ -12,7 +12,7 @@ from foundation.settings import ROOT, Settings, settings
 from services.one_line import one_line
 from services.secrets_file import write_private
 
-ADMIN = "admin"
+ADMIN, VIEWER = "admin", "viewer"  # the viewer may look at everything and change nothing
 
 
 def main() -> None:
@@ -26,9 +26,9 @@ def main() -> None:
 
 
 def write_login(config: Settings) -> None:
-    """Write the file from which Airflow's simple auth manager reads the password of its one user."""
-    login = {ADMIN: config.secret("airflow_password")}
-    write_private(password_file(config), json.dumps(login))
+    """Write the file from which Airflow's simple auth manager reads the passwords of its two users."""
+    logins = {ADMIN: config.secret("airflow_password"), VIEWER: config.secret("airflow_viewer_password")}
+    write_private(password_file(config), json.dumps(logins))
 
 
 def password_file(config: Settings) -> Path:
@@ -50,7 +50,7 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
         "CORE__DAGS_ARE_PAUSED_AT_CREATION": False,
         "CORE__EXECUTION_API_SERVER_URL": f"{config.airflow_api}/execution/",
         "CORE__FERNET_KEY": config.secret("airflow_fernet_key"),
-        "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin",
+        "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": password_file(config),
         "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": False,
         "DATABASE__SQL_ALCHEMY_CONN": database,
@@ -70,8 +70,12 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
     if component in ("api-server", "scheduler"):  # the scheduler signs tokens, the server checks them
         options["API_AUTH__JWT_SECRET"] = config.secret("airflow_jwt_secret")
     airflow = {f"AIRFLOW__{name}": str(value) for name, value in options.items()}
-    # The LocalExecutor runs Airflow tasks in the scheduler; triggers look at the warehouse as the loader.
-    accounts = {"scheduler": ("owner", "loader", "reader", "checker"), "triggerer": ("loader",)}.get(component, ())
+    # The LocalExecutor runs Airflow tasks in the scheduler. The page in the api-server only reads.
+    accounts = {
+        "scheduler": ("owner", "loader", "reader", "checker"),
+        "triggerer": ("loader",),
+        "api-server": ("reader",),
+    }.get(component, ())
     for_tasks = connections(config, accounts) if accounts else {}
     for_programs = {
         **spark_launch.environment(driver_host=config.spark_driver_host),
@@ -100,9 +104,10 @@ def connections(config: Settings, accounts: tuple[str, ...]) -> dict[str, str]:
         for account in accounts
     }
     described = {f"warehouse_{account}": connection for account, connection in warehouse.items()}
-    if "owner" in accounts:  # Airflow tasks need the others too, triggers do not
-        described["spark_default"] = {"conn_type": "spark", "host": config.spark_master}
+    if "reader" in accounts:  # tasks and the page ask the broker, too
         described["kafka_default"] = {"conn_type": "kafka", "extra": {"bootstrap.servers": config.kafka_bootstrap}}
+    if "owner" in accounts:  # tasks start Spark
+        described["spark_default"] = {"conn_type": "spark", "host": config.spark_master}
         metrics = {"conn_type": "http", "port": config.metrics_port, "password": config.secret("metrics_password")}
         described["metrics_default"] = metrics
     return {f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name, connection in described.items()}

@@ -90,6 +90,23 @@ class AirflowApi:
         listed = self._answer(self._http.get(f"/api/v2/dags/{dag}/dagRuns", params={"state": list(states)}))
         return [run["dag_run_id"] for run in listed["dag_runs"]]
 
+    def get(self, path: str) -> Any:  # noqa: ANN401  # JSON
+        """Return the answer of a plugin's route."""
+        return self._answer(self._http.get(path))
+
+    def triggered_by(self, dag: str, run_id: str) -> str:
+        """Return the user who triggered a run."""
+        return str(self._answer(self._http.get(f"/api/v2/dags/{dag}/dagRuns/{run_id}"))["triggering_user_name"])
+
+    def pause(self, dag: str, *, paused: bool) -> None:
+        """Pause a Dag, or unpause it."""
+        self._answer(self._http.patch(f"/api/v2/dags/{dag}", json={"is_paused": paused}))
+
+    def audit_log(self, dag: str) -> set[tuple[str, str]]:
+        """Return the kinds of events that the audit log has for a Dag, each with its user."""
+        listed = self._answer(self._http.get("/api/v2/eventLogs", params={"dag_id": dag, "limit": 100}))
+        return {(event["event"], event["owner"]) for event in listed["event_logs"]}
+
     def task(self, run: Run, task: str) -> dict[str, Any]:
         """Return everything that Airflow shows about one task of a run."""
         path = f"/api/v2/dags/{run.dag}/dagRuns/{run.run_id}/taskInstances/{task}"

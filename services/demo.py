@@ -10,7 +10,7 @@ import httpx
 from foundation.connections import connect, login
 from foundation.errors import UnfitError
 from services import stack
-from services.airflow import ADMIN
+from services.airflow import ADMIN, VIEWER
 from services.airflow_api import AirflowApi
 from services.waiting import wait_until
 
@@ -101,7 +101,8 @@ def where_to_look(config: Settings) -> str:
     return f"""
 {rows:,} enriched sales of {products:,} products are in the warehouse, and more arrive every second.
 
-  Airflow       {config.airflow_api}   user {ADMIN}, password: make password
+  Airflow       {config.airflow_api}   users {ADMIN} and {VIEWER}, passwords: make password
+  The page      {config.airflow_api}/plugin/freshet   (what runs, how far behind, plots, buttons)
   Warehouse     make sql               (analysts' SQL client; try: SELECT * FROM sales ORDER BY sold_at DESC LIMIT 5;)
   Topics        sales and sales.enriched on {config.kafka_bootstrap}
   Messages      make topic             (the messages of sales.enriched as they arrive)

@@ -52,7 +52,7 @@ def parts() -> list:  # type: ignore[type-arg]  # old Pythons take no argument h
     pom = POM.read_bytes()
     packages = (ROOT / "uv.lock").read_bytes() + (ROOT / "semistream" / "pyproject.toml").read_bytes()
     listed = [("python", packages, install_python)]
-    listed += [(profile, pom, partial(copy_jars, profile)) for profile in ("kafka", "spark")]
+    listed += [(profile, pom, partial(copy_jars, profile)) for profile in ("kafka", "spark", "page")]
     if os.environ.get("FRESHET_MARIADBD", "bundled") == "bundled":
         listed.append(("mariadb", pom, install_mariadb))
     listed.append(("classes", (ROOT / "uv.lock").read_bytes() + CLASS_ARCHIVE.read_bytes(), archive_classes))

@@ -4,6 +4,9 @@ ALTER TABLE batch_counters
     ADD COLUMN IF NOT EXISTS latency_p99_seconds DOUBLE,
     ADD COLUMN IF NOT EXISTS latency_seconds     JSON COMMENT 'number of events by upper bound of their latency in seconds';
 
+ALTER TABLE batch_counters
+    ADD COLUMN IF NOT EXISTS changes_waiting INT UNSIGNED COMMENT 'committed changes of master rows that the snapshot lacks, at most 100,000';
+
 -- The counters of a pipeline in steps of time, for plots. They are written with the rows of batch_counters.
 CREATE TABLE IF NOT EXISTS counter_rollup (
     pipeline     VARCHAR(64)       NOT NULL,

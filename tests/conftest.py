@@ -37,7 +37,7 @@ hypothesis.settings.load_profile("repeatable")
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 PRODUCTS = 2000
 STATES = ROOT / ".freshet"
-NEEDS_AIRFLOW = ("tests/dags/", "tests/services/")
+NEEDS_AIRFLOW = ("tests/dags/", "tests/services/", "tests/plugins/page/")
 LONGEST = "tests/spark_apps/test_exactly_once.py"
 set_hypothesis_home_dir(ROOT / ".freshet" / "cache" / "hypothesis")
 

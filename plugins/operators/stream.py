@@ -26,7 +26,7 @@ from plugins.operators.base import PipelineOperator
 from plugins.triggers.program import ProgramTrigger
 from spark_apps.keep_program import role
 from spark_apps.running.lease import is_held
-from spark_apps.running.starts import newest_last_line
+from spark_apps.running.starts import newest_end
 from spark_apps.running.wish import read_wish, wish_running, wish_stopped
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ class RunProgramOperator(PipelineOperator):
     def _report_stop(self, reason: str) -> None:
         if reason:
             raise GaveUpError(reason, f"Its log: {self.log_file()}. Correct that, then trigger the Dag again.")
-        said = newest_last_line(WarehouseHook("loader").login(), self.pipeline, self.program)
-        self.log.info("%s has stopped. Its last line: %s", self.program, said)
+        end = newest_end(WarehouseHook("loader").login(), self.pipeline, self.program)
+        self.log.info("%s has stopped. Its last line: %s", self.program, end.last_line if end else "none")
 
     def _await_stop(self, loader: Login) -> None:
         until = time.monotonic() + STOP_SECONDS

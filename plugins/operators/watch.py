@@ -11,6 +11,7 @@ from foundation.errors import StreamError
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook
 from plugins.operators.base import PipelineOperator
+from spark_apps.running.alarms import Bounds, alarms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -21,9 +22,7 @@ class WatchStreamOperator(PipelineOperator):
 
     Args:
         stream_dag: the Dag that keeps the stream running.
-        most_snapshot_hours: the oldest age of the master data's snapshot.
-        most_rejected: the largest share of events of the last ten minutes that cannot be read.
-        most_unmatched: the same, of events that no master row matches.
+        bounds: from where on a value is wrong; by default those that Freshet's page uses.
         **kwargs: `pipeline`, and Airflow's own.
     """
 
@@ -33,20 +32,15 @@ class WatchStreamOperator(PipelineOperator):
         self,
         *,
         stream_dag: str = "enrich_stream",
-        most_snapshot_hours: float = 48.0,
-        most_rejected: float = 0.05,
-        most_unmatched: float = 0.2,
+        bounds: Bounds | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.stream_dag = stream_dag
-        self.most_snapshot_hours = most_snapshot_hours
-        self.most_rejected = most_rejected
-        self.most_unmatched = most_unmatched
+        self.bounds = bounds or Bounds()
 
     def work(self, context: Context) -> None:
         """Look once."""
-        from spark_apps.running.alarms import Bounds, alarms
         from spark_apps.running.status import status_of
         from spark_apps.warehouse.version import check_version, tables_are_missing
 
@@ -59,10 +53,11 @@ class WatchStreamOperator(PipelineOperator):
             self.log.info("no tables yet, so nothing is wanted. The Dag prepare_warehouse creates them.")
             return
         self.log.info("%s", status)
-        bounds = Bounds(self.most_snapshot_hours, self.most_rejected, self.most_unmatched)
         check_version(loader)
         paused = self.stream_dag if self._is_paused(context) else ""
-        found = [*([str(status)] if not status.is_well else []), *alarms(loader, status, bounds, paused_dag=paused)]
+        found = alarms(loader, status, self.bounds, paused_dag=paused)
+        if not status.is_well:
+            found.insert(0, str(status))
         if found:
             raise StreamError("; ".join(found), "The page of this Dag has a runbook.")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Master
 
 AT_ONCE = 10_000
+MOST_COUNTED = 100_000  # changes: to count more takes too long for something that is looked at every second
 PRESENT = "__present"
 # For the next transaction: a statement sees what is committed when it begins, and locks no gaps: writers can insert.
 LOCK_ROWS_ONLY = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
@@ -57,6 +58,18 @@ def newest_position(connection: Connection, master: Master) -> int:
         position, numbered = _number(connection, master)
         if numbered < AT_ONCE:
             return position
+
+
+def waiting_changes(connection: Connection, master: Master, after: int) -> int:
+    """Return how many committed changes a snapshot at this position lacks, and count at most MOST_COUNTED of them."""
+    change = Names(master.table).change
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT COUNT(*) FROM (SELECT 1 FROM `{change}` WHERE position IS NULL OR position > %s LIMIT %s) AS few",
+            (after, MOST_COUNTED),
+        )
+        ((waiting,),) = cursor.fetchall()
+    return int(waiting)
 
 
 def read_changes(connection: Connection, master: Master, after: int) -> Changes:

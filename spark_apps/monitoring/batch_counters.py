@@ -17,6 +17,7 @@ import pymysql
 from kafka.errors import KafkaError
 
 from foundation.connections import ANSWER_SECONDS, connect, login
+from spark_apps.master.changes import waiting_changes
 from spark_apps.monitoring import rollups
 from spark_apps.monitoring.counters import columns, counter, rolls_of
 from spark_apps.monitoring.lag import Lag
@@ -57,6 +58,15 @@ class TopicBacklog:
 
 
 @dataclass(frozen=True)
+class MasterBacklog:
+    """The master data's backlog; None before the first batch, and without a change log."""
+
+    changes_waiting: int | None = counter(
+        "number", "committed changes of master rows that the snapshot lacks, at most 100,000", rolls=("newest", "most")
+    )
+
+
+@dataclass(frozen=True)
 class ShedBacklog:
     """The events that wait in the shed store."""
 
@@ -78,7 +88,7 @@ class ApplicationFacts:
     )
 
 
-ROLLS = rolls_of((TaskCounts, BatchFacts, TopicBacklog, ShedBacklog))
+ROLLS = rolls_of((TaskCounts, BatchFacts, TopicBacklog, ShedBacklog, MasterBacklog))
 
 
 class BatchCounters:
@@ -98,6 +108,7 @@ class BatchCounters:
         finished_at: when the newest batch ended; before the first batch, when the application started.
         lag: the topic's backlog.
         shed: the events that wait in the shed store.
+        master: the changes of master rows that wait for a refresh.
     """
 
     def __init__(
@@ -109,7 +120,8 @@ class BatchCounters:
         self.newest = TaskCounts()
         self.facts: BatchFacts | None = None
         self.finished_at = datetime.now(UTC)
-        self.lag, self.shed = TopicBacklog(None), ShedBacklog()
+        self.lag, self.shed, self.master = TopicBacklog(None), ShedBacklog(), MasterBacklog(None)
+        self._position: int | None = None  # in the change log, of the newest batch's snapshot
         self._rows: deque[Row] = deque(maxlen=MOST_WAITING)
         self._loader = login("loader", config)
         self._asks_lag = Lag(config.kafka_bootstrap, pipeline.source.topic)
@@ -134,6 +146,7 @@ class BatchCounters:
             self.batches += 1
             self.totals += counts
             self.newest, self.facts, self.finished_at = counts, facts, now
+            self._position = snapshot.position
             self._rows.append({**which, **columns(counts), **columns(facts)})
 
     def look(self, incarnation: int, shed: ShedBacklog) -> None:
@@ -150,15 +163,24 @@ class BatchCounters:
             with connect(self._loader, answer_seconds=ANSWER_SECONDS) as connection:
                 behind = self._asks_lag.behind(_next_offsets(connection, self.pipeline.name, incarnation))
                 self.lag = TopicBacklog(behind)
+                self.master = self._master_backlog(connection)
                 self._write(connection)
         except (pymysql.MySQLError, KafkaError):
             self.lag = TopicBacklog(None)
+
+    def _master_backlog(self, connection: Connection) -> MasterBacklog:
+        if self._position is None:
+            return MasterBacklog(None)
+        try:
+            return MasterBacklog(waiting_changes(connection, self.pipeline.master, self._position))
+        except pymysql.MySQLError:  # no change log, or none that the loader may read
+            return MasterBacklog(None)
 
     def _write(self, connection: Connection) -> None:
         rows = list(self._rows)
         if not rows:
             return
-        now = {**columns(self.lag), **columns(self.shed)}
+        now = {**columns(self.lag), **columns(self.shed), **columns(self.master)}
         complete = [{**row, **now} for row in rows]
         names = list(complete[0])
         statement = f"INSERT INTO batch_counters ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})"  # noqa: S608  # our own names

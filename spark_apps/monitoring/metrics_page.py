@@ -47,6 +47,7 @@ def _metrics(counters: BatchCounters) -> Iterator[tuple[Declared, Any]]:
     yield from _having_values(ApplicationFacts(counters.batches, budget, since_batch), totals=True, others=True)
     yield from _having_values(counters.totals, totals=True, others=False)
     yield from _having_values(counters.lag, totals=True, others=True)
+    yield from _having_values(counters.master, totals=True, others=True)
     yield from _having_values(counters.shed, totals=True, others=True)
     if counters.facts is not None:
         facts = replace(counters.facts, snapshot_age_seconds=counters.facts.snapshot_age_seconds + age)

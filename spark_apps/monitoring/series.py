@@ -39,7 +39,8 @@ def read_series(
 
     A value is None where there is nothing. Where the stream paused, one point of None values breaks the line. Rates are
     events a second. A share is one of the events that were enriched, unmatched or rejected. `lag` and `shed_waiting`
-    are the newest values of a step. `phase_...` is the time of all tasks together, for a batch.
+    are the newest values of a step. `phase_...` is that share of a batch's mean
+    time which its tasks spent so.
 
     Args:
         reader: an account that reads the table `counter_rollup`.
@@ -131,7 +132,8 @@ def _point(rollup: Rollup, seconds: float) -> Point:
         return total[count] / landed if landed else None
 
     rates = {f"{name}_per_second": total[name] / seconds for name in RATES}
-    phases = {f"phase_{name}": total[f"{name}_seconds"] / total["batches"] for name in PHASES}
+    mean, of_tasks = total["batch_seconds"] / total["batches"], sum(total[f"{name}_seconds"] for name in PHASES)
+    phases = {f"phase_{name}": mean * total[f"{name}_seconds"] / of_tasks if of_tasks else None for name in PHASES}
     return rates | phases | {
         "shed_waiting": newest["shed_waiting_events"],
         "latency_p50": p50,
@@ -143,18 +145,19 @@ def _point(rollup: Rollup, seconds: float) -> Point:
         "absent_share": share("absent"),
         "not_cached_share": share("not_cached"),
         "pages_per_1000": 1000 * total["pages_read"] / landed if landed else None,
-        "batch_seconds": total["batch_seconds"] / total["batches"],
+        "batch_seconds": mean,
         "batch_seconds_most": most["batch_seconds"],
         "snapshot_version": newest["snapshot_version"],
         "snapshot_age_seconds": newest["snapshot_age_seconds"],
+        "changes_waiting": newest["changes_waiting"],
     }  # fmt: skip
 
 
-RATES = ("events", "enriched", "unmatched", "rejected", "shed")
+RATES = ("events", "enriched", "unmatched", "rejected", "shed", "replayed")
 COLUMNS = (
     *(f"{name}_per_second" for name in RATES),
     *(f"phase_{name}" for name in PHASES),
     "shed_waiting", "latency_p50", "latency_p99", "latency_most", "lag", "lag_most", "cache_hit_share", "absent_share",
     "not_cached_share", "pages_per_1000", "batch_seconds", "batch_seconds_most", "snapshot_version",
-    "snapshot_age_seconds",
+    "snapshot_age_seconds", "changes_waiting",
 )  # fmt: skip

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Pipeline
 
 T = TypeVar("T")
+KNOWN = "SELECT source FROM source WHERE topic = %s AND topic_id = %s"
 _BOOTSTRAP_MS, _ANSWER_MS = 5_000, 10_000
 _admins: dict[str, KafkaAdminClient] = {}
 
@@ -70,13 +71,19 @@ def create_topics(bootstrap: str, pipeline: Pipeline) -> list[str]:
 def incarnation_of(bootstrap: str, topic: str, loader: Login) -> TopicIncarnation:
     """Return the incarnation of a topic that the broker has now; number it in the warehouse if it is new there."""
     topic_id = _topic_id(bootstrap, topic)
-    known = "SELECT source FROM source WHERE topic = %s AND topic_id = %s"
     with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
-        if not cursor.execute(known, (topic, topic_id)):  # INSERT IGNORE would use up a number each time
+        if not cursor.execute(KNOWN, (topic, topic_id)):  # INSERT IGNORE would use up a number each time
             cursor.execute("INSERT INTO source (topic, topic_id) VALUES (%s, %s)", (topic, topic_id))
-            cursor.execute(known, (topic, topic_id))
+            cursor.execute(KNOWN, (topic, topic_id))
         ((number,),) = cursor.fetchall()
     return TopicIncarnation(int(number), bootstrap, topic, topic_id)
+
+
+def known_number(bootstrap: str, topic: str, reader: Login) -> int | None:
+    """Return the number of the topic's present incarnation; None if no application has read it yet."""
+    with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        cursor.execute(KNOWN, (topic, _topic_id(bootstrap, topic)))
+        return next((int(number) for (number,) in cursor.fetchall()), None)
 
 
 def _topic_id(bootstrap: str, topic: str) -> str:

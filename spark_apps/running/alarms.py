@@ -30,33 +30,33 @@ class Bounds:
         unmatched: the largest share of events that no master row matches.
     """
 
-    snapshot_hours: float
-    rejected: float
-    unmatched: float
+    snapshot_hours: float = 48.0
+    rejected: float = 0.05
+    unmatched: float = 0.2
 
 
-def alarms(loader: Login, status: Status, bounds: Bounds, *, paused_dag: str = "") -> list[str]:
+def alarms(reader: Login, status: Status, bounds: Bounds, *, paused_dag: str = "") -> list[str]:
     """Return a sentence for each thing that is wrong, with what to do.
 
     Only failed quality checks are wrong with a stream that is not wanted: analysts still read its rows.
 
     Args:
-        loader: the account that reads the tables, with its address.
+        reader: an account that reads the tables, with its address.
         status: of the stream.
         bounds: from where on a value is wrong.
         paused_dag: the Dag that keeps the stream running, if it is paused.
     """
-    found = failed_checks(loader, status.pipeline)
+    found = failed_checks(reader, status.pipeline)
     if status.wish is None or not status.wish.running:
         return found
     if paused_dag:
         found.append(f"Dag {paused_dag} is paused, so nothing brings back a keeper that was killed: unpause it")
-    return [*found, *beyond_bounds(loader, status, bounds)]
+    return [*found, *beyond_bounds(reader, status, bounds)]
 
 
-def failed_checks(loader: Login, pipeline: str) -> list[str]:
+def failed_checks(reader: Login, pipeline: str) -> list[str]:
     """Return a sentence for each suite whose newest check failed."""
-    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+    with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT suite, checked_at, failed, expectations, summary FROM quality_check "
             "WHERE id IN (SELECT MAX(id) FROM quality_check WHERE pipeline = %s GROUP BY suite) AND failed > 0 "
@@ -70,9 +70,11 @@ def failed_checks(loader: Login, pipeline: str) -> list[str]:
         ]
 
 
-def beyond_bounds(loader: Login, status: Status, bounds: Bounds) -> list[str]:
+def beyond_bounds(reader: Login, status: Status, bounds: Bounds) -> list[str]:
     """Return a sentence for each counter that is beyond its bound."""
-    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+    now = time.time()
+    since = now // STEP_SECONDS * STEP_SECONDS - LOOKED_BACK_MINUTES * 60
+    with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         steps = rollups.read(cursor, status.pipeline, STEP_SECONDS, since)
     if not steps:
         return []
@@ -86,15 +88,14 @@ def beyond_bounds(loader: Login, status: Status, bounds: Bounds) -> list[str]:
             f"the lag grows for {LOOKED_BACK_MINUTES} minutes, from {lags[0]:,} to {lags[-1]:,} events: add "
             "cores or memory, or wait for the end of the burst"
         )
-    if events >= LEAST_EVENTS:
-        for name, count, bound in (
-            ("rejected", rejected, bounds.rejected), ("unmatched", unmatched, bounds.unmatched),
-        ):  # fmt: skip
-            if count / events > bound:
-                found.append(
-                    f"{float(count / events):.0%} of the events of {LOOKED_BACK_MINUTES} minutes are {name}, the bound "
-                    f"is {bound:.0%}: see {status.pipeline}_{name}"
-                )
+    events = sum(each.sum["events"] for each in recent)
+    for name, bound in (("rejected", bounds.rejected), ("unmatched", bounds.unmatched)):
+        share = sum(each.sum[name] for each in recent) / max(events, 1)
+        if events >= LEAST_EVENTS and share > bound:
+            found.append(
+                f"{share:.0%} of the events of {LOOKED_BACK_MINUTES} minutes are {name}, the bound is {bound:.0%}: see "
+                f"{status.pipeline}_{name}"
+            )
     if damaged:
         found.append(f"{damaged:,} shed events are in damaged shed files: docs/operating.md says how to restore them")
     if age > bounds.snapshot_hours * 3600:

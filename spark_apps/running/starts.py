@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from foundation.connections import ANSWER_SECONDS, connect
 
@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from spark_apps.running.wish import Program
 
 KEPT_DAYS = 30
+
+
+class End(NamedTuple):
+    """How a start ended: its exit code, negative for a signal, and the last line of its log."""
+
+    exit_code: int
+    last_line: str
 
 
 def record_start(loader: Login, pipeline: str, program: Program, pid: int) -> int:
@@ -40,12 +47,12 @@ def record_end(loader: Login, start: int, exit_code: int, last_line: str) -> Non
         )
 
 
-def newest_last_line(loader: Login, pipeline: str, program: Program) -> str:
-    """Return the last line of the newest start that has ended; an empty text if there is none."""
-    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+def newest_end(reader: Login, pipeline: str, program: Program) -> End | None:
+    """Return how the newest start that has ended did so; None if no start has ended."""
+    with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT last_line FROM program_start WHERE pipeline = %s AND program = %s AND ended_at IS NOT NULL "
-            "ORDER BY id DESC LIMIT 1",
+            "SELECT exit_code, COALESCE(last_line, '') FROM program_start "
+            "WHERE pipeline = %s AND program = %s AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1",
             (pipeline, program),
         )
-        return next((str(line or "") for (line,) in cursor.fetchall()), "")
+        return next((End(code, line) for code, line in cursor.fetchall()), None)

@@ -17,14 +17,16 @@ from kafka.errors import KafkaError
 from foundation.connections import ANSWER_SECONDS, connect
 from foundation.errors import TransientError
 from spark_apps.monitoring.lag import Lag
-from spark_apps.pipeline.topics import incarnation_of
+from spark_apps.monitoring.series import STOPPED
+from spark_apps.pipeline.topics import known_number
 from spark_apps.running.lease import KEEPER_OF_STREAM, is_held
-from spark_apps.running.starts import newest_last_line
+from spark_apps.running.starts import newest_end
 from spark_apps.running.wish import read_wish
 
 if TYPE_CHECKING:
     from foundation.connections import Login
     from spark_apps.pipeline.definition import Pipeline
+    from spark_apps.running.starts import End
     from spark_apps.running.wish import Wish
 
 Kind = Literal["never started", "stopped", "running", "starting", "crash-looping", "not kept", "stuck"]
@@ -48,7 +50,7 @@ class Status:
         last_batch_seconds: how long ago the newest batch ended.
         starts: of the application in the last hour.
         recent_starts: of those, in the last ten minutes and since it is wanted: an operator's stops are no crashes.
-        last_line: the last line of the newest start that has ended.
+        last_end: how the newest start that has ended did so.
     """
 
     pipeline: str
@@ -59,7 +61,7 @@ class Status:
     last_batch_seconds: float | None
     starts: int
     recent_starts: int
-    last_line: str
+    last_end: End | None
 
     @property
     def is_well(self) -> bool:
@@ -93,25 +95,34 @@ class Status:
 
     def _advice(self) -> str:
         log = f"enrich_stream-{self.pipeline}.log"
+        ended = self.last_end.last_line if self.last_end else "no word"
         start = "To start it, trigger the Dag enrich_stream."
         advice = {
             "never started": start,
             "stopped": start,
             "running": "",
-            "starting": "The first batch takes up to half a minute.",
-            "crash-looping": f"It ended with: {self.last_line or 'no word'}. Its log is {log}.",
+            "starting": f"{self._failed_before()}The first batch takes up to half a minute.",
+            "crash-looping": f"It ended with: {ended}. Its log is {log}.",
             "not kept": "It is wanted, and nothing keeps it running: trigger the Dag enrich_stream, and unpause it.",
             "stuck": f"It runs and lands nothing: read {log}, and see whether the warehouse answers.",
         }
         return advice[self.kind]
 
+    def _failed_before(self) -> str:
+        """Say how the start before failed, if it did; its keeper starts it again."""
+        end = self.last_end
+        if end is None or end.exit_code in STOPPED or not self.starts:
+            return ""
+        said = f": {end.last_line}" if end.last_line else ""
+        return f"Its last start failed with exit code {end.exit_code}{said}. It is started again within a minute. "
 
-def status_of(loader: Login, bootstrap: str, pipeline: Pipeline) -> Status:
+
+def status_of(reader: Login, bootstrap: str, pipeline: Pipeline) -> Status:
     """Return the status of a pipeline's stream."""
-    wish = read_wish(loader, pipeline.name, "enrich_stream")
-    works = is_held(loader, pipeline.name)
-    kept = is_held(loader, pipeline.name, KEEPER_OF_STREAM)
-    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+    wish = read_wish(reader, pipeline.name, "enrich_stream")
+    works = is_held(reader, pipeline.name)
+    kept = is_held(reader, pipeline.name, KEEPER_OF_STREAM)
+    with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT COUNT(*), "
             "COALESCE(SUM(started_at > UTC_TIMESTAMP() - INTERVAL 10 MINUTE AND started_at >= %s), 0), "
@@ -125,8 +136,8 @@ def status_of(loader: Login, bootstrap: str, pipeline: Pipeline) -> Status:
             (pipeline.name,),
         )
         ((last_batch,),) = cursor.fetchall()
-    last_line = newest_last_line(loader, pipeline.name, "enrich_stream")
-    waiting, behind = _lag(loader, bootstrap, pipeline)
+    last_end = newest_end(reader, pipeline.name, "enrich_stream")
+    waiting, behind = _lag(reader, bootstrap, pipeline)
     since_start = float(newest) if newest is not None else HOUR
     kind = _kind(wish, works=works, kept=kept, recent=int(recent), since_start=since_start)
     is_late = waiting and behind > STUCK_SECONDS and (last_batch is None or last_batch > STUCK_SECONDS)
@@ -141,7 +152,7 @@ def status_of(loader: Login, bootstrap: str, pipeline: Pipeline) -> Status:
         last_batch and float(last_batch),
         int(starts),
         int(recent),
-        last_line,
+        last_end,
     )
 
 
@@ -159,16 +170,16 @@ def _kind(wish: Wish | None, *, works: bool, kept: bool, recent: int, since_star
     return "not kept"
 
 
-def _lag(loader: Login, bootstrap: str, pipeline: Pipeline) -> tuple[int | None, float]:
+def _lag(reader: Login, bootstrap: str, pipeline: Pipeline) -> tuple[int | None, float]:
     """Return how many events wait, and the age of the oldest one in seconds."""
     lag = Lag(bootstrap, pipeline.source.topic)
     with closing(lag):
         try:
-            incarnation = incarnation_of(bootstrap, pipeline.source.topic, loader)
-            with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+            number = known_number(bootstrap, pipeline.source.topic, reader)
+            with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
                 cursor.execute(
                     "SELECT kafka_partition, next_offset FROM progress WHERE pipeline = %s AND source = %s",
-                    (pipeline.name, incarnation.number),
+                    (pipeline.name, number),
                 )
                 offsets = dict(cursor.fetchall())
             waiting = lag.behind(offsets)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 # A column that the newest migration of each shared table made.
 NEWEST = {
-    "batch_counters": "lag_events",
+    "batch_counters": "latency_seconds",
+    "counter_rollup": "counts",
     "shed_segment": "replayed_by",
     "wish": "reason",
     "program_start": "last_line",

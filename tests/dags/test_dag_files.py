@@ -14,7 +14,7 @@ from airflow.sdk import DAG, AssetAny, BaseSensorOperator
 
 from foundation.settings import ROOT
 from plugins.assets import asset
-from plugins.links import FreshetLinks
+from plugins.freshet import FreshetPlugin
 from plugins.notifiers import FailureNotifier, RecoveryNotifier
 from plugins.operators.warehouse import MigrateOperator
 
@@ -165,7 +165,7 @@ def test_every_number_that_a_dag_takes_is_bounded_and_described(dags: dict[str, 
 
 def test_the_link_leads_to_the_page_and_only_from_our_tasks(dags: dict[str, DAG]) -> None:
     """The plugin's link has the page's address for a task of our Dags, and none for a task of another Dag."""
-    (link,) = FreshetLinks.global_operator_extra_links
+    (link,) = FreshetPlugin.global_operator_extra_links
     for dag in dags.values():
         assert all(link.get_link(task, ti_key=None).endswith("/plugin/freshet") for task in dag.tasks)
     with DAG("of_somebody_else", schedule=None):

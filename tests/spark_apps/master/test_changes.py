@@ -11,7 +11,7 @@ import pytest
 
 from foundation.connections import connect
 from foundation.errors import ForgottenChangesError, TableError
-from spark_apps.master.changes import newest_position, prune_changes, read_changes
+from spark_apps.master.changes import newest_position, prune_changes, read_changes, waiting_changes
 from tests.spark_apps.conftest import ROWS
 
 if TYPE_CHECKING:
@@ -59,6 +59,19 @@ def test_updates_inserts_and_deletes_are_read_once_as_the_rows_are_now(products:
     assert gone(changes) == [8, 10]
     nothing = read(products, changes.position)
     assert (nothing.position, prices(nothing), gone(nothing)) == (changes.position, {}, [])
+
+
+def test_waiting_changes_are_those_after_a_position_and_those_without_one(products: Warehouse) -> None:
+    """A snapshot lacks the committed changes after its position; an open transaction's are not counted yet."""
+    products.run("UPDATE product SET price_cents = 1 WHERE product_id IN (1, 2)")
+    position = read(products, 0).position
+    products.run("UPDATE product SET price_cents = 2 WHERE product_id IN (3, 4, 5)")
+    with connect(products.login) as other, other.cursor() as writer, connect(products.login) as connection:
+        writer.execute(PRICE, (11, 6))
+        assert [waiting_changes(connection, products.master, after) for after in (0, position)] == [5, 3]
+    then = read(products, position).position
+    with connect(products.login) as connection:
+        assert [waiting_changes(connection, products.master, after) for after in (0, position, then)] == [6, 4, 0]
 
 
 def test_a_transaction_that_began_earlier_and_commits_later_is_not_missed(products: Warehouse) -> None:

@@ -17,7 +17,7 @@ from foundation.connections import connect, login
 from foundation.settings import ROOT
 from spark_apps.enriching.shedding import Waiting
 from spark_apps.events.reader import EventReader
-from spark_apps.monitoring.batch_counters import ApplicationFacts, BatchFacts, ShedBacklog, TopicBacklog
+from spark_apps.monitoring.batch_counters import ApplicationFacts, BatchFacts, MasterBacklog, ShedBacklog, TopicBacklog
 from spark_apps.monitoring.counters import columns, declared
 from spark_apps.monitoring.lag import Lag
 from spark_apps.monitoring.metrics_server import PATH, USER
@@ -86,7 +86,7 @@ def test_kinds_of_reasons_are_few_whatever_events_say() -> None:
 
 IDENTITY = {"id", "pipeline", "source", "batch", "finished_at"}  # of a batch; all other columns are counters
 PAGE_ONLY = ApplicationFacts
-OF_THE_TABLE = (TaskCounts, BatchFacts, TopicBacklog, ShedBacklog)
+OF_THE_TABLE = (TaskCounts, BatchFacts, TopicBacklog, ShedBacklog, MasterBacklog)
 
 
 def columns_of_counters() -> set[str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import cast
 
-from spark_apps.monitoring.batch_counters import BatchCounters, BatchFacts, ShedBacklog, TopicBacklog
+from spark_apps.monitoring.batch_counters import BatchCounters, BatchFacts, MasterBacklog, ShedBacklog, TopicBacklog
 from spark_apps.monitoring.latency import LABELS
 from spark_apps.monitoring.metrics_page import page
 from spark_apps.monitoring.task_counts import TaskCounts
@@ -19,6 +19,7 @@ def test_latency_is_a_histogram_of_all_batches_and_percentiles_of_the_newest() -
     counters = SimpleNamespace(
         pipeline=SimpleNamespace(name="sales", memory_mb=1), totals=totals, batches=2, newest=totals,
         finished_at=datetime.now(UTC), facts=BatchFacts(1.0, 7, 60.0), lag=TopicBacklog(0), shed=ShedBacklog(),
+            master=MasterBacklog(3),
     )  # fmt: skip
     lines = page(cast("BatchCounters", counters)).splitlines()
     assert "# TYPE freshet_latency_seconds histogram" in lines

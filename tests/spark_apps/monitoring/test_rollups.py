@@ -33,9 +33,9 @@ SUMS = (
 SUMS_BY_LABEL = ("rejected_by_reason", "latency_seconds")
 NEWEST = (
     "lag_events", "shed_waiting_events", "shed_damaged_events", "shed_oldest_seconds", "snapshot_version",
-    "snapshot_age_seconds", "worker_bytes",
+    "snapshot_age_seconds", "changes_waiting", "worker_bytes",
 )  # fmt: skip
-MOST = ("lag_events", "latency_most_seconds", "batch_seconds")
+MOST = ("lag_events", "changes_waiting", "latency_most_seconds", "batch_seconds")
 
 NUMBER = st.integers(0, 1000)
 SECONDS = st.integers(0, 4000).map(lambda quarters: quarters / 4)  # their sums are exact

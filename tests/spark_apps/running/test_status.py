@@ -12,6 +12,8 @@ from kafka import KafkaProducer
 
 from foundation.connections import connect, login
 from quality.results import record
+from spark_apps.monitoring import rollups
+from spark_apps.monitoring.batch_counters import ROLLS
 from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.pipeline.topics import create_topics, incarnation_of
 from spark_apps.running.alarms import Bounds, alarms
@@ -81,7 +83,7 @@ def scene(migrated: Settings) -> Iterator[Scene]:
                 producer.send("seen", str(number).encode(), timestamp_ms=ago, partition=number % 4)
             producer.flush()
     made = Scene(migrated, pipeline)
-    for table in ("wish", "program_start", "batch_counters", "progress", "quality_check"):
+    for table in ("wish", "program_start", "batch_counters", "counter_rollup", "progress", "quality_check"):
         made.run(f"DELETE FROM {table} WHERE pipeline = 'seen'")
     with made.held:
         yield made
@@ -156,6 +158,16 @@ def test_an_operator_who_starts_it_often_is_no_crash_loop(scene: Scene) -> None:
     scene.hold(KEEPER_OF_STREAM)
     status = scene.status()
     assert (status.kind, status.starts, status.recent_starts) == ("starting", 3, 1)
+
+
+def test_it_starts_again_after_a_failure(scene: Scene) -> None:
+    """While a killed application waits for its next start, the status says how it ended and that it comes back."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    scene.hold(KEEPER_OF_STREAM)
+    record_end(scene.loader, record_start(scene.loader, "seen", "enrich_stream", 1), -9, "running")
+    says = "Its last start failed with exit code -9: running. It is started again within a minute."
+    assert scene.status().kind == "starting"
+    assert says in str(scene.status())
 
 
 def test_it_is_stuck(scene: Scene) -> None:
