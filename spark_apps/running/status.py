@@ -140,6 +140,8 @@ def status_of(reader: Login, bootstrap: str, pipeline: Pipeline) -> Status:
     waiting, behind = _lag(reader, bootstrap, pipeline)
     since_start = float(newest) if newest is not None else HOUR
     kind = _kind(wish, works=works, kept=kept, recent=int(recent), since_start=since_start)
+    if kind == "running" and since_start < STARTING_SECONDS and (last_batch is None or last_batch > since_start):
+        kind = "starting"  # Spark runs, and its first batch has not ended
     is_late = waiting and behind > STUCK_SECONDS and (last_batch is None or last_batch > STUCK_SECONDS)
     if kind == "running" and is_late and since_start > STARTING_SECONDS:
         kind = "stuck"

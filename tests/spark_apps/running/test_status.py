@@ -114,6 +114,19 @@ def test_it_runs_and_everything_is_read(scene: Scene) -> None:
     assert alarms(scene.loader, status, Bounds(1, 0.1, 0.1)) == []
 
 
+def test_it_is_starting_until_its_first_batch_ends(scene: Scene) -> None:
+    """An application that has just been started is starting while its newest batch is from before, then it runs."""
+    wish_running(scene.loader, "seen", "enrich_stream", by="admin")
+    scene.hold(APPLICATION)
+    scene.hold(KEEPER_OF_STREAM)
+    scene.batch(5)
+    record_start(scene.loader, "seen", "enrich_stream", 1)
+    assert scene.status().kind == "starting"
+    assert str(scene.status()).endswith("The first batch takes up to half a minute.")
+    scene.batch(0)
+    assert scene.status().kind == "running"
+
+
 def test_it_was_stopped_and_says_by_whom_and_why(scene: Scene) -> None:
     """The status of a stopped application states who stopped it; a failure that stopped it is the reason."""
     wish_stopped(scene.loader, "seen", "enrich_stream", by="enrich_stream", reason="table 'a' does not exist")
