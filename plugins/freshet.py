@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -11,19 +12,42 @@ from airflow.plugins_manager import AirflowPlugin
 from plugins.links import PageLink
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 ROOT = urlsplit(conf.get("api", "base_url", fallback="/")).path.rstrip("/")
 
 
+def load() -> ASGIApp:
+    """Import the page's app. That takes seconds."""
+    from plugins.page.app import app
+
+    return app
+
+
 class Page:
-    """The page's app. It is imported at the first request: every Airflow task loads this file, and none serves it."""
+    """The page's app. It is imported at the first request: every Airflow task loads this file, and none serves it.
+
+    Args:
+        load: what imports it. It runs in a thread, so that the web server answers other requests meanwhile.
+    """
+
+    def __init__(self, load: Callable[[], ASGIApp] = load) -> None:
+        self._load = load
+        self._once = asyncio.Lock()
+        self._app: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        from plugins.page.app import app
-
+        app = self._app or await self._loaded()
         await app(scope, receive, send)
+
+    async def _loaded(self) -> ASGIApp:
+        async with self._once:
+            if self._app is None:
+                self._app = await asyncio.to_thread(self._load)
+            return self._app
 
 
 class FreshetPlugin(AirflowPlugin):

@@ -85,7 +85,8 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
     if component in ("api-server", "scheduler"):  # the scheduler signs tokens, the server checks them
         options["API_AUTH__JWT_SECRET"] = config.secret("airflow_jwt_secret")
     airflow = {f"AIRFLOW__{name}": str(value) for name, value in options.items()}
-    # The LocalExecutor runs Airflow tasks in the scheduler. The page in the api-server only reads.
+    # The LocalExecutor runs Airflow tasks in the scheduler. The page in the api-server reads the warehouse; it changes
+    # nothing there, but triggers Dags.
     accounts = {
         "scheduler": ("owner", "loader", "reader", "checker"),
         "triggerer": ("loader",),

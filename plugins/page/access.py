@@ -13,13 +13,15 @@ from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_access_view
 from airflow.api_fastapi.logging.decorators import action_logging
 from airflow.configuration import conf
-from fastapi import Depends, Header, HTTPException
+from fastapi import Depends, Header, HTTPException, Request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 
 TOKEN_SECONDS = 3600  # the page gets a new one every few seconds
+MAY_NOT = "Your role in Airflow may look, but not run this Dag. An admin can run it, or give you a role that may."
+_requires_run = requires_access_dag("POST", DagAccessEntity.RUN)
 
 
 def make_token(user: BaseUser) -> str:
@@ -37,6 +39,14 @@ async def check_token(user: GetUserDep, x_freshet_token: Annotated[str, Header()
         raise HTTPException(403, "the header X-Freshet-Token must be the token of this page. Load the page again.")
 
 
+def check_role(request: Request, user: GetUserDep) -> None:
+    """Refuse a user whose role may not run the Dag, and say who can."""
+    try:
+        _requires_run(request, user)
+    except HTTPException as refused:
+        raise HTTPException(refused.status_code, MAY_NOT) from None
+
+
 def _signer() -> URLSafeTimedSerializer:
     return URLSafeTimedSerializer(conf.get_mandatory_value("api", "secret_key"), salt="freshet's page")
 
@@ -44,6 +54,6 @@ def _signer() -> URLSafeTimedSerializer:
 MAY_LOOK = Depends(requires_access_view(AccessView.PLUGINS))
 MAY_PRESS = [
     Depends(check_token),
-    Depends(requires_access_dag("POST", DagAccessEntity.RUN)),
+    Depends(check_role),
     Depends(action_logging("trigger_dag_run")),  # Airflow's audit log
 ]

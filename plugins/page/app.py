@@ -58,6 +58,16 @@ async def say_in_one_line(_request: Request, failure: Exception) -> JSONResponse
     return JSONResponse({"detail": one_line(failure)}, status_code=422 if isinstance(failure, PermanentError) else 503)
 
 
+@app.exception_handler(pymysql.OperationalError)
+@app.exception_handler(pymysql.InterfaceError)
+async def say_that_the_warehouse_is_away(_request: Request, failure: Exception) -> JSONResponse:
+    """Answer with the error's own line, and what to do."""
+    return JSONResponse(
+        {"detail": f"{one_line(failure).rstrip('.')}. Type: make status. It says whether MariaDB is healthy."},
+        status_code=503,
+    )
+
+
 @app.get("/")
 @app.get("/web/{name}")
 async def web(name: str = "index.html") -> Response:
@@ -84,7 +94,7 @@ async def pipelines(user: GetUserDep) -> dict[str, object]:
 async def series(
     pipeline: str,
     span: Annotated[str, Query(description="15m, 1h, 6h, 24h, 7d or 30d")] = "15m",
-    since: Annotated[float, Query(ge=0, description="Unix time: only points from then on")] = 0.0,
+    since: Annotated[float, Query(ge=0, allow_inf_nan=False, description="Unix time: only points from then on")] = 0.0,
 ) -> dict[str, object]:
     """Return a pipeline's counters over time, and the starts and failures of its programs."""
     return await _series.get(pipeline, span, since)

@@ -14,6 +14,7 @@ from airflow.utils.types import DagRunTriggeredByType
 from fastapi import HTTPException
 from sqlalchemy import select
 
+from plugins.page.access import MAY_NOT
 from spark_apps.pipeline.dags import dag_of
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def for_user(user: BaseUser, pipelines: list[str]) -> dict[str, list[dict[str, o
         paused = _paused(session, *wanted.values())
     found: dict[str, list[dict[str, object]]] = {name: [] for name in pipelines}
     for (name, button), dag_id in wanted.items():
-        why_not = _obstacle(dag_id, paused) or ("" if _may_run(user, dag_id) else "Your role in Airflow may only look.")
+        why_not = _obstacle(dag_id, paused) or ("" if _may_run(user, dag_id) else MAY_NOT)
         found[name].append({"label": button.label, "dag": dag_id, "happens": button.happens, "why_not": why_not})
     return found
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
-MOST_KEPT = 100  # answers of one question
 # A warehouse that hangs holds up these threads, not those in which Airflow answers its own requests.
 _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="freshet")
 
@@ -40,8 +39,12 @@ class Shared(Generic[P, T]):
         now, key = time.monotonic(), (words, tuple(sorted(options.items())))
         asked_at, answer = self._answers.get(key, (0.0, None))
         if answer is None or (answer.done() and now - asked_at > self._seconds):
-            if len(self._answers) >= MOST_KEPT:
-                self._answers.clear()
+            self._drop_old(now)
             answer = asyncio.create_task(in_thread(self._ask, *words, **options))
             self._answers[key] = now, answer
         return await asyncio.shield(answer)  # who stops waiting does not end it for the others
+
+    def _drop_old(self, now: float) -> None:
+        for key, (asked_at, answer) in [*self._answers.items()]:
+            if answer.done() and now - asked_at > self._seconds:
+                del self._answers[key]

@@ -140,12 +140,10 @@ def _point(rollup: Rollup, seconds: float) -> Point:
         "latency_p99": p99,
         "latency_most": longest,
         "lag": newest["lag_events"],
-        "lag_most": most.get("lag_events"),
         "cache_hit_share": share("cache_hits"),
         "absent_share": share("absent"),
         "not_cached_share": share("not_cached"),
         "pages_per_1000": 1000 * total["pages_read"] / landed if landed else None,
-        "batch_seconds": mean,
         "batch_seconds_most": most["batch_seconds"],
         "snapshot_version": newest["snapshot_version"],
         "snapshot_age_seconds": newest["snapshot_age_seconds"],
@@ -157,7 +155,7 @@ RATES = ("events", "enriched", "unmatched", "rejected", "shed", "replayed")
 COLUMNS = (
     *(f"{name}_per_second" for name in RATES),
     *(f"phase_{name}" for name in PHASES),
-    "shed_waiting", "latency_p50", "latency_p99", "latency_most", "lag", "lag_most", "cache_hit_share", "absent_share",
-    "not_cached_share", "pages_per_1000", "batch_seconds", "batch_seconds_most", "snapshot_version",
-    "snapshot_age_seconds", "changes_waiting",
+    "shed_waiting", "latency_p50", "latency_p99", "latency_most", "lag", "cache_hit_share", "absent_share",
+    "not_cached_share", "pages_per_1000", "batch_seconds_most", "snapshot_version", "snapshot_age_seconds",
+    "changes_waiting",
 )  # fmt: skip

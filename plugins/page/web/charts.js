@@ -1,39 +1,43 @@
 // The plots: which counters each shows, and the points that are known. Chart.js draws.
-const SECONDS = { "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400, "7d": 604800, "30d": 2592000 };
-const TABLE_ROWS = 12;
+import { SECONDS, count, mean, rate, share, time, timeTicks, valueTicks } from "./axes.js";
 
-const rate = (value) => `${value.toLocaleString("en", { maximumFractionDigits: 1 })}/s`;
-const count = (value) => value.toLocaleString("en", { maximumFractionDigits: 1 });
-const share = (value) => `${(value * 100).toFixed(1)}%`;
-const seconds = (value) => (value < 120 ? `${value.toPrecision(3)} s` : value < 7200 ? `${(value / 60).toFixed(0)} min` : `${(value / 3600).toFixed(1)} h`);
+const TABLE_ROWS = 12;
 
 const PLOTS = [
   { title: "Events", unit: rate, lines: { events_per_second: "in", enriched_per_second: "enriched", unmatched_per_second: "unmatched", rejected_per_second: "rejected" } },
-  { title: "Latency from Kafka to the warehouse", unit: seconds, lines: { latency_p50: "p50", latency_p99: "p99", latency_most: "worst" } },
+  { title: "Latency from Kafka to the warehouse", unit: time, lines: { latency_p50: "p50", latency_p99: "p99", latency_most: "worst" } },
   { title: "Lag: events that wait in the topic", unit: count, lines: { lag: "events" } },
-  { title: "Mean batch time by phase", unit: seconds, stacked: true, budget: true, lines: { phase_source: "source", phase_read: "read", phase_join: "join", phase_load: "load", phase_messages: "messages" } },
-  { title: "Longest batch", unit: seconds, budget: true, lines: { batch_seconds_most: "longest" } },
+  { title: "Mean batch time by phase", unit: time, stacked: true, budget: true, lines: { phase_source: "source", phase_read: "read", phase_join: "join", phase_load: "load", phase_messages: "messages" } },
+  { title: "Longest batch", unit: time, budget: true, lines: { batch_seconds_most: "longest" } },
   { title: "Where a master row was found", unit: share, lines: { cache_hit_share: "cache hit", not_cached_share: "not cached", absent_share: "absent" } },
-  { title: "Pages read for 1,000 events", unit: count, lines: { pages_per_1000: "pages" } },
+  { title: "Pages read for 1,000 events", unit: mean, lines: { pages_per_1000: "pages" } },
   { title: "Events shed", unit: rate, lines: { shed_per_second: "shed", replayed_per_second: "replayed" } },
   { title: "Shed events that wait on disk", unit: count, lines: { shed_waiting: "events" } },
   { title: "Master data: version", unit: count, stepped: true, lines: { snapshot_version: "version" } },
-  { title: "Master data: age", unit: seconds, lines: { snapshot_age_seconds: "age" } },
+  { title: "Master data: age", unit: time, lines: { snapshot_age_seconds: "age" } },
   { title: "Master data: changes waiting for a refresh", unit: count, lines: { changes_waiting: "changes" } },
 ];
 
-// Vertical lines where a program started (thin) or failed (thick, dashed).
+// Vertical lines where a program started or failed. Only the stream's failures are red; the generator's lines are thin dots.
+const STYLES = {
+  start: { width: 1, dashes: [], colour: "--faint" },
+  failure: { width: 2, dashes: [4, 3], colour: "--c4" },
+  generator: { width: 1, dashes: [1, 4], colour: "--faint" },
+};
+
 const marksOnAxis = {
   id: "marks",
   afterDatasetsDraw(chart) {
     const { ctx, chartArea: area, scales } = chart;
+    const colours = Object.fromEntries(Object.entries(STYLES).map(([kind, style]) => [kind, colour(style.colour)]));
     for (const mark of chart.options.marks ?? []) {
       const x = scales.x.getPixelForValue(mark.at * 1000);
       if (x < area.left || x > area.right) continue;
+      const kind = mark.program === "generator" ? "generator" : mark.kind;
       ctx.save();
-      ctx.strokeStyle = mark.kind === "start" ? chart.options.startColour : chart.options.failureColour;
-      ctx.lineWidth = mark.kind === "start" ? 1 : 2;
-      ctx.setLineDash(mark.kind === "start" ? [] : [4, 3]);
+      ctx.strokeStyle = colours[kind];
+      ctx.lineWidth = STYLES[kind].width;
+      ctx.setLineDash(STYLES[kind].dashes);
       ctx.beginPath();
       ctx.moveTo(x, area.top);
       ctx.lineTo(x, area.bottom);
@@ -43,12 +47,8 @@ const marksOnAxis = {
   },
 };
 
+const labelOf = (value, place, ticks) => ticks[place].label; // as axes.js made it
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-function clock(span) {
-  const days = SECONDS[span] > 86400;
-  return (value) => new Date(value).toISOString().slice(days ? 5 : 11, days ? 10 : 16);
-}
 
 export class Charts {
   constructor(place) {
@@ -95,7 +95,10 @@ export class Charts {
   }
 
   draw() {
-    if (!this.drawn.length) this.drawn = PLOTS.map((plot) => this.make(plot));
+    if (!this.drawn.length) {
+      this.place.replaceChildren();
+      this.drawn = PLOTS.map((plot) => this.make(plot));
+    }
     for (const each of this.drawn) this.update(each);
   }
 
@@ -121,19 +124,18 @@ export class Charts {
       data: { datasets: Object.values(plot.lines).map((label, place) => this.dataset(plot, label, place)) },
       options: {
         animation: false, parsing: false, normalized: true, maintainAspectRatio: false,
-        startColour: text, failureColour: colour("--c4"),
         interaction: { mode: "index", intersect: false },
         elements: { point: { radius: 0, hitRadius: 8 }, line: { borderWidth: 1.5 } },
         scales: {
-          x: { type: "linear", grid: { color: line }, ticks: { color: text, maxTicksLimit: 6, maxRotation: 0, callback: (value) => clock(this.span)(value) } },
-          y: { beginAtZero: true, stacked: Boolean(plot.stacked), grid: { color: line }, ticks: { color: text, maxTicksLimit: 5, callback: (value) => plot.unit(value) } },
+          x: { type: "linear", grid: { color: line }, ticks: { color: text, maxRotation: 0, callback: labelOf }, afterBuildTicks: (axis) => { axis.ticks = timeTicks(this.span, axis.min, axis.max); } },
+          y: { beginAtZero: true, stacked: Boolean(plot.stacked), grid: { color: line }, ticks: { color: text, callback: labelOf }, afterBuildTicks: (axis) => { axis.ticks = valueTicks(plot.unit, axis.max); } },
         },
         plugins: {
           legend: { labels: { color: text, boxWidth: 12 } },
           tooltip: {
             callbacks: {
               title: (items) => `${new Date(items[0].parsed.x).toISOString().slice(0, 19).replace("T", " ")} UTC`,
-              label: (item) => `${item.dataset.label}: ${plot.unit(item.parsed.y)}`,
+              label: (item) => `${item.dataset.label}: ${plot.unit.say(item.parsed.y)}`,
             },
           },
         },
@@ -175,7 +177,7 @@ export class Charts {
   newest(plot) {
     const said = Object.entries(plot.lines).map(([key, label]) => {
       const value = (this.points[key] ?? []).findLast((each) => each !== null && each !== undefined);
-      return value === undefined ? `${label}: nothing counted` : `${label}: ${plot.unit(value)}`;
+      return value === undefined ? `${label}: nothing counted` : `${label}: ${plot.unit.say(value)}`;
     });
     return `Newest: ${said.join(", ")}.`;
   }
@@ -195,7 +197,7 @@ export class Charts {
       row.insertCell().textContent = new Date(this.points.at[place] * 1000).toISOString().slice(5, 19).replace("T", " ");
       for (const key of Object.keys(plot.lines)) {
         const value = this.points[key]?.[place];
-        row.insertCell().textContent = value === null || value === undefined ? "–" : plot.unit(value);
+        row.insertCell().textContent = value === null || value === undefined ? "–" : plot.unit.say(value);
       }
     }
     numbers.replaceChildren(table);

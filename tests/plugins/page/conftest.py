@@ -52,6 +52,12 @@ def client_of(served: Settings) -> Iterator[Callable[[str], httpx.Client]]:
         client.close()
 
 
+@pytest.fixture
+def presses(airflow: AirflowApi) -> Callable[[], set[str]]:
+    """Return a function that returns the runs of check_quality that somebody triggered; new rows trigger others."""
+    return lambda: {run for run in airflow.runs("check_quality") if run.startswith("manual__")}
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Start a headless Chromium; without one the test is skipped, but not in continuous integration."""

@@ -9,7 +9,8 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from plugins.page.app import app
+from plugins.page.access import MAY_NOT
+from plugins.page.app import HEADERS, app
 from services.airflow import ADMIN, VIEWER
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from services.airflow_api import AirflowApi
 
     ClientOf = Callable[[str], httpx.Client]
+    Presses = Callable[[], set[str]]
 
 pytestmark = pytest.mark.integration
 EXAMPLES = {"name": "page.js", "pipeline": "sales", "dag_id": "check_quality"}
@@ -66,37 +68,40 @@ def test_only_a_post_changes_anything() -> None:
         assert "requires_access_view" in guards
         if route.methods != {"GET"}:
             assert route.methods == {"POST"}
-            assert guards >= {"check_token", "requires_access_dag", "action_logging"}
+            assert guards >= {"check_token", "check_role", "action_logging"}
 
 
 def test_a_viewer_may_look_and_not_press(client_of: ClientOf) -> None:
-    """The viewer reads everything; each button says that he may only look, and pressing it by hand is refused."""
+    """The viewer reads everything; each button says that he may only look, and pressing it by hand says the same."""
     viewer = client_of(VIEWER)
     for method, path in routes():
         if method == "GET":
             assert viewer.get(path).status_code == 200, path
     (sales,) = viewer.get("/freshet/pipelines").json()["pipelines"]
-    assert {button["why_not"] for button in sales["buttons"]} == {"Your role in Airflow may only look."}
-    assert viewer.post(CHECK, headers=token_of(viewer)).status_code == 403
+    assert {button["why_not"] for button in sales["buttons"]} == {MAY_NOT}
+    refused = viewer.post(CHECK, headers=token_of(viewer))
+    assert (refused.status_code, refused.json()["detail"]) == (403, MAY_NOT)
 
 
-def test_a_button_needs_the_users_own_token_beside_the_cookie(client_of: ClientOf, airflow: AirflowApi) -> None:
+def test_a_button_needs_the_users_own_token_beside_the_cookie(client_of: ClientOf, presses: Presses) -> None:
     """Another site can make a browser send the cookie, but not the token: without the user's own, nothing starts."""
     admin, viewer = client_of(ADMIN), client_of(VIEWER)
-    before = airflow.runs("check_quality")
+    before = presses()
     cut = token_of(admin)["X-Freshet-Token"][:-1]
     for headers in ({}, {"X-Freshet-Token": cut}, token_of(viewer), {"Origin": "http://elsewhere.example"}):
         refused = admin.post(CHECK, headers=headers)
         assert refused.status_code == 403
         assert "Load the page again" in refused.json()["detail"]
-    assert airflow.runs("check_quality") == before
+    assert presses() == before
 
 
-def test_a_pressed_button_is_a_run_by_that_user_in_airflows_audit_log(client_of: ClientOf, airflow: AirflowApi) -> None:
+def test_a_pressed_button_is_a_run_by_that_user_in_airflows_audit_log(
+    client_of: ClientOf, airflow: AirflowApi, presses: Presses
+) -> None:
     """The admin presses a button with his token: a run by his name exists, and Airflow's audit log has the event."""
     admin = client_of(ADMIN)
     answer = admin.post(CHECK, headers=token_of(admin)).raise_for_status().json()
-    assert answer["run_id"] in airflow.runs("check_quality")
+    assert answer["run_id"] in presses()
     assert airflow.triggered_by("check_quality", answer["run_id"]) == ADMIN
     assert answer["run_id"] in answer["said"]
     events = airflow.audit_log("check_quality")
@@ -104,16 +109,16 @@ def test_a_pressed_button_is_a_run_by_that_user_in_airflows_audit_log(client_of:
 
 
 @pytest.mark.usefixtures("paused")
-def test_a_paused_dag_is_not_triggered(client_of: ClientOf, airflow: AirflowApi) -> None:
+def test_a_paused_dag_is_not_triggered(client_of: ClientOf, presses: Presses) -> None:
     """A run of a paused Dag would wait for ever: the button says so, and the request is refused with the same line."""
     admin = client_of(ADMIN)
-    before = airflow.runs("check_quality")
+    before = presses()
     (sales,) = admin.get("/freshet/pipelines").json()["pipelines"]
     (why_not,) = (button["why_not"] for button in sales["buttons"] if button["dag"] == "check_quality")
     assert why_not == "The Dag check_quality is paused: a run would wait. Unpause it first."
     refused = admin.post(CHECK, headers=token_of(admin))
     assert (refused.status_code, refused.json()["detail"]) == (409, why_not)
-    assert airflow.runs("check_quality") == before
+    assert presses() == before
 
 
 def test_only_dags_with_a_button_can_be_triggered(client_of: ClientOf) -> None:
@@ -132,6 +137,8 @@ def test_wrong_requests_are_told_what_is_wrong(client_of: ClientOf) -> None:
         ("/freshet/pipelines/sales/series?span=3m", 422, "span must be one of 15m, 1h, 6h, 24h, 7d, 30d, got '3m'"),
         ("/freshet/pipelines/nope/series", 422, "there is no pipelines/nope.toml"),
         ("/freshet/pipelines/sales/series?since=x", 422, "valid number"),
+        ("/freshet/pipelines/sales/series?since=inf", 422, "finite number"),
+        ("/freshet/pipelines/sales/series?since=nan", 422, "finite number"),
         ("/freshet/web/nope.js", 404, "page.js"),
     ):
         answer = admin.get(path)
@@ -141,7 +148,10 @@ def test_wrong_requests_are_told_what_is_wrong(client_of: ClientOf) -> None:
 
 def test_other_sites_cannot_frame_the_page_nor_add_scripts(client_of: ClientOf) -> None:
     """Every answer tells the browser that only Airflow may show it in a frame, and that only its own scripts run."""
-    answer = client_of(ADMIN).get("/freshet/")
-    assert answer.headers["Content-Security-Policy"] == "default-src 'self'; frame-ancestors 'self'"
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert HEADERS["Content-Security-Policy"] == "default-src 'self'; frame-ancestors 'self'"
+    assert HEADERS["X-Content-Type-Options"] == "nosniff"
+    admin = client_of(ADMIN)
+    for path in [path for method, path in routes() if method == "GET"]:
+        assert HEADERS.items() <= {name.title(): value for name, value in admin.get(path).headers.items()}.items(), path
+    answer = admin.get("/freshet/")
     assert not re.search(r"(src|href)=\"(https?:)?//", answer.text), "the page works without internet"
