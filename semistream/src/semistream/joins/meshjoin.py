@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 from semistream.joins.semi_stream_join import SemiStreamJoin
-from semistream.memory_split import Needs
-from semistream.relation.base import Page
+from semistream.memory_split import Needs, Shares
+from semistream.relation.base import Page, Relation
 from semistream.stream_table import START, Cursor
 
 __all__ = ["MeshJoin"]
@@ -86,14 +86,16 @@ class MeshJoin(SemiStreamJoin):
     def _enough_room(self) -> bool:
         return True
 
-    def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - as in the base
+    @classmethod
+    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares) -> Needs:  # noqa: ARG003 - as in the base
         """Add for each waiting tuple whether it has matched, and the sizes of the k chunks."""
-        k = max(1, self.relation.pages)
-        return replace(self.needs, least_waiting=self._least_waiting(), extra_per_waiting=1, extra_fixed=8 * k)
+        k = max(1, relation.pages)
+        return replace(cls.needs, least_waiting=cls._least_waiting(k), extra_per_waiting=1, extra_fixed=8 * k)
 
-    def _least_waiting(self) -> int:
+    @classmethod
+    def _least_waiting(cls, k: int) -> int:
         """Return the least h_S: one tuple per chunk."""
-        return max(1, self.relation.pages)
+        return k
 
     def _update_cache(self, page: Page, matched: np.ndarray) -> None:
         """Do nothing: MESHJOIN has no cache."""

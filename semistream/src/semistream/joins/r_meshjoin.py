@@ -20,5 +20,6 @@ class RMeshJoin(MeshJoin):
     def _chunk_size(self) -> int:
         return self.waiting.slots
 
-    def _least_waiting(self) -> int:
+    @classmethod
+    def _least_waiting(cls, k: int) -> int:  # noqa: ARG003 - as in MESHJOIN
         return 1
