@@ -1,4 +1,4 @@
-"""The model of the queue gives the tuples that a page serves, as a plain simulation of HYBRIDJOIN's queue counts them."""
+"""The model of the queue gives the tuples that a page serves, as a plain simulation of HYBRIDJOIN counts them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_serves_as_many_as_a_simulation(
 
 
 def test_without_skew_a_page_serves_twice_its_part_of_the_queue() -> None:
-    """With many tuples for each page and no skew, a page serves 2 h_S / pages: they have gathered since its last read."""
+    """With many tuples for each page and no skew, a page serves 2 h_S / pages: all that came since its last read."""
     workload = Workload.of_the_papers(ROWS, 0.0)
     found = round_of_the_queue(*page_shares(workload, 1000, 0), 100_000).served
     assert found == pytest.approx(2 * 100_000 / 100, rel=0.01)
