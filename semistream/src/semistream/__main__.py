@@ -48,9 +48,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command."""
     asked = parser().parse_args(arguments)
     machine = PAPERS if asked.papers else on_this_processor(asked.device)
-    workload = Workload.of_the_papers(asked.rows, asked.exponent, asked.order, asked.row_bytes)
     goal = Goal(asked.longest_wait)
     try:
+        workload = Workload.of_the_papers(asked.rows, asked.exponent, asked.order, asked.row_bytes)
         memory = least_memory(workload, asked.rate, machine, goal=goal).plan.memory if asked.rate else asked.memory
         found = best_of_each(workload, memory, machine, page_rows=asked.page_rows, goal=goal)
         if not found:

@@ -66,8 +66,9 @@ class SemiStreamJoin(ABC):
         self.split = split_memory(memory, self.shares, needs, relation, self.buffered, self.kept, cached)
         self.stream_buffer = StreamBuffer(self._encoder(), self.on, self.split.buffer_bytes, self.split.chunk_rows)
         self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
+        sizes = self.split
         self.front_stage = FrontStage(
-            cached, self.split.cache_slots, self.split.cache_blocks, self.split.absent_slots, self.split.chunk_rows
+            cached, sizes.cache_slots, sizes.cache_blocks, sizes.absent_slots, sizes.chunk_rows, sizes.waiting_slots
         )
         self.disk_buffer = DiskBuffer(relation)
         self.probed = 0

@@ -22,9 +22,9 @@ from semistream.planning.workload import SizedRelation, Workload, added_columns
 __all__ = ["JOINS", "Plan", "Prediction", "predict"]
 
 _FILL = 1 - 1 / 32  # of H_S on average: a join reads on when a sixteenth of it is free
-CACHE_SKILL = (
-    0.8  # rows of the front stage that are among the most frequent ones; the others are on their way in or out
-)
+# The part of the cached rows that is among the most frequent ones; the others are on their way in or out. CINLJ joins
+# one tuple at a time, and knows less about its rows.
+CACHE_SKILL, CINLJ_SKILL = 0.95, 0.55
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class _Iteration:
     index: float  # keys looked up in the index of R
     waited: float  # tuples that it joins and that had waited
     in_memory: float  # share of the stream that never waits
+    held: float  # tuples that wait
     round_iterations: float  # until the oldest tuple of now has left
 
 
@@ -119,7 +120,7 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
         tuples=tuples,
         in_memory=its.in_memory,
         pages_per_1000=1000 * its.pages / tuples,
-        waiting_seconds=split.waiting_slots * _FILL * seconds / its.waited,
+        waiting_seconds=its.held * seconds / its.waited,
         longest_seconds=its.round_iterations * seconds,
     )
 
@@ -127,20 +128,23 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
 def _meshjoin(sizes: _Sizes) -> _Iteration:
     """MESHJOIN 2007, equations 1 and 2: w = h_S / k; a tuple waits for all k pages."""
     k = sizes.pages
-    return _Iteration(1, 1 / k, sizes.page_rows, 0, sizes.split.waiting_slots // k, 0, k)
+    w = sizes.split.waiting_slots // k
+    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, 0, w * k, k)
 
 
 def _r_meshjoin(sizes: _Sizes) -> _Iteration:
     """R-MESHJOIN (X-HYBRIDJOIN 2013, section 2): MESHJOIN without the remainder that w leaves."""
     k = sizes.pages
-    return _Iteration(1, 1 / k, sizes.page_rows, 0, sizes.split.waiting_slots / k, 0, k)
+    h = sizes.split.waiting_slots
+    return _Iteration(1, 1 / k, sizes.page_rows, 0, h / k, 0, h, k)
 
 
 def _cmeshjoin(sizes: _Sizes) -> _Iteration:
     """MESHJOIN for what the front stage does not match (CHYBRIDJOIN 2017, section 3.1)."""
     k = sizes.pages
     in_memory = sizes.head(CACHE_SKILL * sizes.split.cache_slots)
-    return _Iteration(1, 1 / k, sizes.page_rows, 0, sizes.split.waiting_slots // k, in_memory, k)
+    w = sizes.split.waiting_slots // k
+    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, in_memory, w * k, k)
 
 
 def _hybridjoin(sizes: _Sizes) -> _Iteration:
@@ -167,12 +171,12 @@ def _chybridjoin(sizes: _Sizes) -> _Iteration:
 
 def _inlj(sizes: _Sizes) -> _Iteration:
     """INLJ: a page for each stream tuple (MESHJOIN 2007, section 2; HYBRIDJOIN 2011, section 3)."""
-    return _Iteration(1, 1, sizes.page_rows, 1, 1, 0, 1)
+    return _Iteration(1, 1, sizes.page_rows, 1, 1, 0, 1, 1)
 
 
 def _cinlj(sizes: _Sizes) -> _Iteration:
     """INLJ for what the front stage does not match (CHYBRIDJOIN 2017, section 3.3)."""
-    return _Iteration(1, 1, sizes.page_rows, 1, 1, sizes.head(CACHE_SKILL * sizes.split.cache_slots), 1)
+    return _Iteration(1, 1, sizes.page_rows, 1, 1, sizes.head(CINLJ_SKILL * sizes.split.cache_slots), 1, 1)
 
 
 def _oldest_first(sizes: _Sizes, first_rows: float, *, extra_probed: int = 0, kept: bool = False) -> _Iteration:
@@ -181,8 +185,9 @@ def _oldest_first(sizes: _Sizes, first_rows: float, *, extra_probed: int = 0, ke
     shares, counts = page_shares(sizes.workload, sizes.page_rows, round(first_rows))
     # Tuples for kept pages take their places until the next iteration.
     fill = 1 - (1 + in_memory) / 32 if kept else _FILL
-    its = round_of_the_queue(shares, counts, sizes.split.waiting_slots * fill)
-    return _Iteration(1, 1, sizes.page_rows + extra_probed, 1, its.served, in_memory, its.reads)
+    held = sizes.split.waiting_slots * fill
+    its = round_of_the_queue(shares, counts, held)
+    return _Iteration(1, 1, sizes.page_rows + extra_probed, 1, its.served, in_memory, held, its.reads)
 
 
 JOINS: dict[str, Callable[[_Sizes], _Iteration]] = {

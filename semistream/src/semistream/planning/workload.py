@@ -41,6 +41,12 @@ class Workload:
     on: tuple[str, ...]
     output: Literal["rows", "pairs"] = "rows"
 
+    def __post_init__(self) -> None:
+        if self.rows < 1 or self.exponent < 0:
+            raise ValueError(
+                f"rows must be at least 1 and exponent at least 0, got {self.rows} and {self.exponent}: correct them"
+            )
+
     @property
     def skew(self) -> Skew:
         """How the stream asks for the rows."""
