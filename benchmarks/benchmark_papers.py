@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from semistream.joins import BY_NAME, CHybridJoin, IndexNestedLoopJoin, SemiStreamJoin
-from semistream.load_shedder import LOOKUP_POSITION, LoadShedder, UpfrontShedder
+from semistream.load_shedder import LoadShedder, UpfrontShedder
 from semistream.memory_split import Shares
 from semistream.modelled_disk import DISK_7200_RPM
-from semistream.page_choice import OldestFirst
+from semistream.page_choice import LOOKUP_POSITION, AwayFromShedding
 from semistream.relation import MemoryRelation
 from semistream.shed_store import ShedStore
 
@@ -108,14 +108,15 @@ def shedding_rate(
 ) -> float:
     """Return the service rate of CHYBRIDJOIN while `load` stream tuples arrive per modelled second."""
     with tempfile.TemporaryDirectory() as directory:
+        sheds = shedder(ShedStore(Path(directory), STREAM))
         join = CHybridJoin(
             r,
             STREAM,
             "key",
             int(setting.rows * ROW_BYTES * 0.1),
             how="left",
-            shedder=shedder(ShedStore(Path(directory), STREAM)),
-            page_choice=OldestFirst(position),
+            shedder=sheds,
+            page_choice=AwayFromShedding(sheds, position),
             shares=Shares(stream_buffer=0.3),
         )
         _overload(join, setting, load, seed=1)
