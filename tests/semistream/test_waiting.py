@@ -83,7 +83,7 @@ def _numbers(join: SemiStreamJoin) -> list[int]:
     return [n for batch in (waiting, *buffered) for n in batch["n"].to_pylist()]
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=5, deadline=None, derandomize=True)
 @given(flood=st.integers(0, 12), batches=arrivals)
 @example(flood=0, batches=trickle)
 @example(flood=12, batches=trickle)

@@ -29,7 +29,7 @@ class OldestFirst:
         return int(waiting.queue.oldest(1)[0])
 
 
-class Sheds(Protocol):
+class _Sheds(Protocol):
     """Tells whether the oldest tuples of the queue leave it without being joined."""
 
     @property
@@ -48,7 +48,7 @@ class AwayFromShedding(OldestFirst):
         position: where the tuple is that is chosen meanwhile: a fraction of the queue's length, from the oldest tuple.
     """
 
-    def __init__(self, shedder: Sheds, position: float = LOOKUP_POSITION) -> None:
+    def __init__(self, shedder: _Sheds, position: float = LOOKUP_POSITION) -> None:
         if not 0 <= position < 1:
             raise ValueError(f"position must be at least 0 and less than 1, got {position}: use 0 for the oldest tuple")
         self._shedder = shedder
