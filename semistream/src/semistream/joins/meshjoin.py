@@ -25,7 +25,6 @@ class MeshJoin(SemiStreamJoin):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
         self.k = max(1, self.relation.pages)
-        self.w = self._chunk_size()
         self._matched = np.zeros(self.waiting.slots, dtype=np.bool_)
         self._chunks = np.zeros(self.k, dtype=np.int64)  # tuples that entered the window, by iteration
         self._iteration = 0
@@ -37,7 +36,7 @@ class MeshJoin(SemiStreamJoin):
 
     def _stream_phase(self) -> None:
         """Lines 2, 7 and 8: read w tuples of S, add them to H and enqueue them in Q."""
-        while len(self.stream_buffer) and (room := min(self.w - self._entered, self.waiting.room)):
+        while len(self.stream_buffer) and (room := min(self._chunk_size() - self._entered, self.waiting.room)) > 0:
             before = len(self.waiting)
             read = self._probe_front_stage(room)
             self._entered += len(self.waiting) - before
@@ -80,7 +79,7 @@ class MeshJoin(SemiStreamJoin):
         self.waiting.delete(slots)
 
     def _chunk_size(self) -> int:
-        """Return w, so that k chunks fill H."""
+        """Return w, the tuples that this iteration reads at most; k chunks fill H."""
         return self.waiting.slots // self.k
 
     def _enough_room(self) -> bool:

@@ -70,6 +70,7 @@ class SemiStreamJoin(ABC):
         self.front_stage = FrontStage(
             cached, sizes.cache_slots, sizes.cache_blocks, sizes.absent_slots, sizes.chunk_rows, sizes.waiting_slots
         )
+        self._version = relation.version
         self.disk_buffer = DiskBuffer(relation)
         self.probed = 0
         outer = how == "left"
@@ -222,6 +223,9 @@ class SemiStreamJoin(ABC):
 
         CHYBRIDJOIN 2017, algorithm 3. Tuples without a key match nothing. Returns how many tuples were read.
         """
+        if (version := self.relation.version) != self._version:
+            self._version = version
+            self.front_stage.forget_absent()
         chunk = self._peek(_HITS_A_MISS * room + _HITS_A_MISS)
         needed = self.waiting.rows.blocks_needed(chunk.rows)
         blocks = self.waiting.rows.free_blocks
