@@ -17,7 +17,8 @@ from semistream.planning import Plan, Workload, predict
 from semistream.planning.predict import JOINS
 from semistream.relation import Relation
 
-from benchmarks.benchmark_papers import ROW_BYTES, STREAM, Setting, relation, seconds, stream
+from benchmarks.benchmark_papers import ROW_BYTES, STREAM, Setting, relation, stream
+from benchmarks.papers_clock import seconds
 
 ROWS = 100_000
 SETTING = Setting(rows=ROWS)

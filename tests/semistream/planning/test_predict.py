@@ -19,7 +19,8 @@ from semistream.planning.machine import DEVICES, on_this_processor
 from semistream.planning.predict import JOINS
 from semistream.planning.tuner import Goal, NoPlanError, best_of_each, least_memory, tune
 
-from benchmarks.benchmark_papers import ROW_BYTES, STREAM, Setting, relation, seconds, stream
+from benchmarks.benchmark_papers import ROW_BYTES, STREAM, Setting, relation, stream
+from benchmarks.papers_clock import seconds
 
 ROWS = 20_000
 SETTING = Setting(rows=ROWS)
