@@ -32,8 +32,12 @@ with DAG(
         "products": Param(
             10_000, type="integer", minimum=1, maximum=100_000_000, description="Product ids are 1 to this number."
         ),
-        "exponent": Param(1.0, type="number", minimum=0, description="Zipf's exponent: 0 is uniform, 1 is 80/20."),
-        "seed": Param(7, type="integer", minimum=0, description="The same seed gives the same stream."),
+        "exponent": Param(
+            1.0, type="number", minimum=0, maximum=10, description="Zipf's exponent: 0 is uniform, 1 is 80/20."
+        ),
+        "seed": Param(
+            7, type="integer", minimum=0, maximum=2**63 - 1, description="The same seed gives the same stream."
+        ),
     },
 ):
     GenerateOperator(

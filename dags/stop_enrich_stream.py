@@ -19,4 +19,4 @@ with DAG(
     schedule=None,
     default_args=TASKS,
 ):
-    StopProgramOperator(task_id="stop", pipeline="sales", program="enrich_stream", retries=2, retry_delay=2)
+    StopProgramOperator(task_id="stop", pipeline="sales", program="enrich_stream", retries=8, retry_delay=15)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import html
 import logging
+import re
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook, BaseNotifier, Variable
@@ -60,11 +62,16 @@ class Told:
     def line(self, key: str) -> str | None:
         """Return the line that was told; None if the task was well."""
         found = self._variables.get(key, default=None)
-        return None if found is None else str(found)
+        return None if found is None else str(found).partition(" ")[2]
 
-    def keep(self, key: str, line: str) -> None:
-        """Keep the line that was told."""
-        self._variables.set(key, line, description="Freshet has told this failure; remove it to be told again.")
+    def asked_at(self, key: str) -> str:
+        """Return when the run was triggered whose failure was told."""
+        return str(self._variables.get(key, default="")).partition(" ")[0]
+
+    def keep(self, key: str, line: str, asked_at: str) -> None:
+        """Keep the line that was told, and when the failed run was triggered."""
+        about = "Freshet has told this failure; remove it to be told again."
+        self._variables.set(key, f"{asked_at} {line}", description=about)
 
     def forget(self, key: str) -> None:
         """Forget what was told: the task is well again."""
@@ -79,10 +86,11 @@ class FailureNotifier(BaseNotifier):
         self._told = told or Told()
 
     def notify(self, context: Context) -> None:
-        """Send the message, unless the task's earlier failure was told and it has not been well since."""
+        """Send the message, unless the same failure was told and the task has not been well since."""
         message = message_of(context, "failed", line_of(context))
-        if connections() and self._told.line(_key(message)) is None and send(message):
-            self._told.keep(_key(message), message.line)
+        told = self._told.line(_key(message))
+        if connections() and (told is None or _kind(told) != _kind(message.line)) and send(message):
+            self._told.keep(_key(message), message.line, asked_at(context))
 
 
 class RecoveryNotifier(FailureNotifier):
@@ -92,9 +100,14 @@ class RecoveryNotifier(FailureNotifier):
         """Send the message if there is something to take back."""
         message = message_of(context, "is well again", "")
         line = self._told.line(_key(message))
-        if line is not None:
+        if line is not None and self._told.asked_at(_key(message)) <= asked_at(context):  # an older run cures nothing
             send(message_of(context, "is well again", f"It had failed: {line}"))
             self._told.forget(_key(message))
+
+
+def asked_at(context: Context) -> str:
+    """Return when a run was triggered, as a text that sorts by time."""
+    return context["dag_run"].run_after.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def message_of(context: Context, state: str, line: str) -> Message:
@@ -163,6 +176,11 @@ def by_webhook(message: Message, connection: Any) -> BaseNotifier:
         json={**said, "link": message.link, "text": message.text},
         extra_options={"timeout": SECONDS},
     )
+
+
+def _kind(line: str) -> str:
+    """Return a failure's line without its numbers and durations, which change while it stays the same failure."""
+    return re.sub(r"\d[\d,.:-]*( s| min| h)?\b", "#", line)
 
 
 def _key(message: Message) -> str:

@@ -16,6 +16,7 @@ from foundation.errors import UnfitError
 from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, settings, state_folder
 from services import health, mariadb, stack
 from services.airflow import ADMIN, VIEWER
+from services.airflow_api import AirflowApi
 from services.demo import demo as run_demo
 from services.one_line import one_line
 from services.topic import follow
@@ -74,10 +75,20 @@ def status() -> None:
     lines = stack.status()
     for line in lines:
         say(str(line))
-    if any(line.obstacle for line in lines):
-        sys.exit(1)
+    ill = {line.name for line in lines if line.obstacle}
+    if "mariadb" in ill:
+        sys.exit(1)  # what is known of pipelines is there
+    paused = [] if "airflow" in ill else paused_dags()
     # A program of its own: this command stands on the foundation only.
-    sys.exit(subprocess.run([sys.executable, "-m", "spark_apps.pipeline_status"], cwd=ROOT, check=False).returncode)
+    command = [sys.executable, "-m", "spark_apps.pipeline_status", "--paused", *paused]
+    answer = subprocess.run(command, cwd=ROOT, check=False)
+    sys.exit(answer.returncode or bool(ill))
+
+
+def paused_dags() -> list[str]:
+    """Return the Dags that are paused in Airflow."""
+    with AirflowApi(settings()) as api:
+        return api.paused()
 
 
 def logs() -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from foundation import spark_launch
 from foundation.settings import ROOT, Settings, settings
 from services.one_line import one_line
 from services.secrets_file import write_private
+from services.stack import started
 
+INIT = 1  # the parent of processes whose own has died
 ADMIN, VIEWER = "admin", "viewer"  # the viewer may look at everything and change nothing
 
 
@@ -22,7 +27,17 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments == ["api-server"]:
         write_login(config)
+    if arguments[:1] == ["scheduler"]:
+        end_orphaned_workers(config)
     os.execve(airflow, [str(airflow), *arguments], environment(config, *arguments[:1]))
+
+
+def end_orphaned_workers(config: Settings) -> None:
+    """End the workers of a scheduler that was killed: they hold its passwords, and Airflow tries their tasks again."""
+    for each in started():
+        with suppress(psutil.NoSuchProcess):
+            if each.state == config.state and "airflow worker" in each.command_line and each.process.ppid() == INIT:
+                each.process.kill()
 
 
 def write_login(config: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
@@ -59,6 +60,11 @@ class AirflowApi:
         listed = self._answer(self._http.get("/api/v2/dags", params={"limit": 100}))
         return {dag["dag_id"] for dag in listed["dags"]}
 
+    def paused(self) -> list[str]:
+        """Return the ids of the Dags that are paused."""
+        listed = self._answer(self._http.get("/api/v2/dags", params={"limit": 100, "paused": True}))
+        return [dag["dag_id"] for dag in listed["dags"]]
+
     def import_errors(self) -> list[str]:
         """Return one line for each file in dags/ that Airflow could not import: the file and the reason."""
         listed = self._answer(self._http.get("/api/v2/importErrors"))
@@ -97,6 +103,11 @@ class AirflowApi:
     def triggered_by(self, dag: str, run_id: str) -> str:
         """Return the user who triggered a run."""
         return str(self._answer(self._http.get(f"/api/v2/dags/{dag}/dagRuns/{run_id}"))["triggering_user_name"])
+
+    def triggered_at(self, dag: str, run_id: str) -> datetime:
+        """Return when a run was triggered, in UTC without a zone, as the warehouse writes moments."""
+        moment = self._answer(self._http.get(f"/api/v2/dags/{dag}/dagRuns/{run_id}"))["run_after"]
+        return datetime.fromisoformat(moment).astimezone(UTC).replace(tzinfo=None)
 
     def pause(self, dag: str, *, paused: bool) -> None:
         """Pause a Dag, or unpause it."""

@@ -33,6 +33,7 @@ class RunDagOperator(TriggerDagRunOperator):
                 "fail_when_dag_is_paused": True,
                 "poke_interval": 5,
                 "retries": 2 if wait else 0,
+                "retry_delay": 5,
                 "retry_policy": RETRY_POLICY,
                 **kwargs,
             },

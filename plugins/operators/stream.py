@@ -23,7 +23,7 @@ from plugins.hooks.spark import application_environment, submit_command
 from plugins.hooks.warehouse import WarehouseHook
 from plugins.one_line import one_line
 from plugins.operators.base import PipelineOperator
-from plugins.triggers.program import ProgramTrigger
+from plugins.triggers.program import GONE_SECONDS, ProgramTrigger, end_of, works
 from spark_apps.keep_program import role
 from spark_apps.running.lease import is_held
 from spark_apps.running.starts import newest_end
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from foundation.connections import Login
-    from spark_apps.running.wish import Program
+    from spark_apps.running.wish import Program, Wish
 
 STOP_SECONDS = 120.0
 SOON_SECONDS = 10.0  # what happens within them is awaited in the task itself
@@ -52,35 +52,28 @@ def asked_by(context: Context) -> str:
 class RunProgramOperator(PipelineOperator):
     """Wishes a program running, starts its keeper if it has none, and waits in the triggerer until it is stopped.
 
-    A run that was triggered before the newest stop starts nothing. A program that runs already with the same options
-    goes on, and this task ends at once and says so.
+    Runs count in the order in which they were triggered: one from before the newest start or stop starts nothing. A
+    program that runs already with the same options goes on, and this task ends at once and says so.
     """
 
     program: Program
 
     def work(self, context: Context) -> None:
         """Start the program, or say why not."""
-        loader, run_id = WarehouseHook("loader").login(), context["dag_run"].run_id
-        wish = read_wish(loader, self.pipeline, self.program)
-        if wish and not wish.running and wish.since > _in_utc(context["dag_run"].run_after):
-            self._skip(
-                f"{self.program} of pipeline {self.pipeline!r} was stopped by {wish.wished_by} at {wish.since}, after "
-                "this run was triggered: nothing to start. Trigger the Dag again to start it."
-            )
-        if wish and wish.running and is_held(loader, self.pipeline, role(self.program)) and wish.run_id != run_id:
-            if dict(wish.options) == self.options_now():
-                self._skip(
-                    f"{self.program} of pipeline {self.pipeline!r} runs already, since {wish.since}; run {wish.run_id} "
-                    "watches it"
-                )
-            self.log.info("%s runs with other options: it is stopped, and starts again with these", self.program)
-            wish_stopped(loader, self.pipeline, self.program, by=asked_by(context))
-            self._await_stop(loader)
-        elif wish and not wish.running:
-            self._await_stop(loader)  # a program that is just stopping would take this start for its own end
-        by = asked_by(context)
-        wish_running(loader, self.pipeline, self.program, by=by, run_id=run_id, options=self.options_now())
-        self._start_and_watch(run_id)
+        loader, run = WarehouseHook("loader").login(), context["dag_run"]
+        wish, asked_at = read_wish(loader, self.pipeline, self.program), _in_utc(run.run_after)
+        if wish and not wish.running and wish.run_id == run.run_id:  # another try, after the program has ended
+            self._report_end({"reason": wish.reason})
+            return
+        if wish and wish.running and wish.run_id != run.run_id and dict(wish.options) == self.options_now():
+            self._skip_if_it_runs(loader, wish)
+        is_newest = wish_running(
+            loader, self.pipeline, self.program,
+            by=asked_by(context), run_id=run.run_id, options=self.options_now(), asked_at=asked_at,
+        )  # fmt: skip
+        if not is_newest:
+            self._skip_as_overtaken(loader)
+        self._start_and_watch(run.run_id)
 
     def watched(self, context: Context, event: Mapping[str, str]) -> None:
         """Do what the triggerer's event asks for."""
@@ -88,10 +81,8 @@ class RunProgramOperator(PipelineOperator):
             if event["state"] == "gone":
                 self.log.warning("%s has no keeper any more: it was killed. Another one starts now.", self.program)
                 self._start_and_watch(context["dag_run"].run_id)
-            elif event["state"] == "replaced":
-                self.log.info("run %s has started %s with other options and watches it now", event["by"], self.program)
             else:
-                self._report_stop(event["reason"])
+                self._report_end(event)
 
     def options_now(self) -> dict[str, str]:
         """Return the program's own options."""
@@ -114,8 +105,25 @@ class RunProgramOperator(PipelineOperator):
         self.log.info("%s", why)
         raise AirflowSkipException(why)
 
+    def _skip_if_it_runs(self, loader: Login, wish: Wish) -> None:
+        """End the task if the program is kept. A keeper that has just been started does not hold its lease yet."""
+        if soon(lambda: is_held(loader, self.pipeline, role(self.program)), GONE_SECONDS):
+            self._skip(
+                f"{self.program} of pipeline {self.pipeline!r} runs already, since {wish.since}; run {wish.run_id} "
+                "watches it"
+            )
+
+    def _skip_as_overtaken(self, loader: Login) -> None:
+        wish = read_wish(loader, self.pipeline, self.program)
+        said = "started with other options" if wish and wish.running else "stopped"
+        by = f" by {wish.wished_by} at {wish.asked_at:%Y-%m-%d %H:%M:%S} UTC" if wish else ""
+        self._skip(
+            f"{self.program} of pipeline {self.pipeline!r} was {said}{by}, after this run was triggered: nothing to "
+            "start. Trigger the Dag again to start it."
+        )
+
     def _start_and_watch(self, run_id: str) -> None:
-        keep = [sys.executable, "-m", "spark_apps.keep_program", "--pipeline", self.pipeline]
+        keep = [sys.executable, "-m", "spark_apps.keep_program", "--pipeline", self.pipeline, "--run-id", run_id]
         keep += ["--program", self.program, "--log", str(self.log_file()), "--", *self.command()]
         self.log_file().parent.mkdir(parents=True, exist_ok=True)
         with self.log_file().open("ab") as output:
@@ -130,27 +138,19 @@ class RunProgramOperator(PipelineOperator):
             )
         self.log.info("%s starts; its log: %s", self.program, self.log_file())
         loader = WarehouseHook("loader").login()
-        if soon(lambda: not _is_wanted(loader, self.pipeline, self.program)):
-            wish = read_wish(loader, self.pipeline, self.program)
-            self._report_stop(wish.reason if wish else "")
+        if soon(lambda: end_of(loader, self.pipeline, self.program, run_id) is not None):
+            self._report_end(end_of(loader, self.pipeline, self.program, run_id) or {})
             return
         self.defer(trigger=ProgramTrigger(self.pipeline, self.program, run_id), method_name="watched")
 
-    def _report_stop(self, reason: str) -> None:
-        if reason:
+    def _report_end(self, event: Mapping[str, str]) -> None:
+        if event.get("state") == "replaced":
+            self.log.info("run %s was triggered later, and watches %s now", event["by"], self.program)
+            return
+        if reason := event.get("reason"):
             raise GaveUpError(reason, f"Its log: {self.log_file()}. Correct that, then trigger the Dag again.")
         end = newest_end(WarehouseHook("loader").login(), self.pipeline, self.program)
         self.log.info("%s has stopped. Its last line: %s", self.program, end.last_line if end else "none")
-
-    def _await_stop(self, loader: Login) -> None:
-        until = time.monotonic() + STOP_SECONDS
-        while _works(loader, self.pipeline, self.program):
-            if time.monotonic() > until:
-                raise NotInTimeError(
-                    f"{self.program} of pipeline {self.pipeline!r} has not stopped within {STOP_SECONDS:.0f} s",
-                    f"Read {self.log_file()}.",
-                )
-            time.sleep(1)
 
 
 class EnrichStreamOperator(RunProgramOperator):
@@ -197,9 +197,10 @@ class GenerateOperator(RunProgramOperator):
 
 
 class StopProgramOperator(PipelineOperator):
-    """Wishes a program stopped, and waits in the triggerer until nothing of it runs."""
+    """Wishes a program stopped, and waits in the triggerer until nothing of it runs.
 
-    template_fields: Sequence[str] = ("pipeline",)
+    A stop that was asked for before the newest start stops nothing, also when it is tried again.
+    """
 
     def __init__(self, *, program: Program, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -207,9 +208,12 @@ class StopProgramOperator(PipelineOperator):
 
     def work(self, context: Context) -> None:
         """Write the wish, which the program looks at before each batch."""
-        loader = WarehouseHook("loader").login()
-        wish_stopped(loader, self.pipeline, self.program, by=asked_by(context))
-        if soon(lambda: not _works(loader, self.pipeline, self.program)):
+        loader, asked_at = WarehouseHook("loader").login(), _in_utc(context["dag_run"].run_after)
+        if not wish_stopped(loader, self.pipeline, self.program, by=asked_by(context), asked_at=asked_at):
+            wish = read_wish(loader, self.pipeline, self.program)
+            if wish and wish.running:
+                self._skip(wish.run_id)
+        if soon(lambda: not works(loader, self.pipeline, self.program)) and not self._is_started_again(loader):
             self._report()
             return
         trigger = ProgramTrigger(self.pipeline, self.program, until=time.time() + STOP_SECONDS)
@@ -218,6 +222,8 @@ class StopProgramOperator(PipelineOperator):
     def stopped(self, context: Context, event: Mapping[str, str]) -> None:
         """Succeed when nothing of the program runs."""
         with one_line():
+            if event["state"] == "replaced":
+                self._skip(event["by"])
             if event["state"] == "late":
                 raise NotInTimeError(
                     f"{self.program} of pipeline {self.pipeline!r} has not stopped within {STOP_SECONDS:.0f} s",
@@ -225,28 +231,27 @@ class StopProgramOperator(PipelineOperator):
                 )
             self._report()
 
+    def _is_started_again(self, loader: Login) -> bool:
+        wish = read_wish(loader, self.pipeline, self.program)
+        return wish is not None and wish.running
+
+    def _skip(self, by: str) -> NoReturn:
+        why = f"run {by} was triggered after this stop, and starts {self.program} of pipeline {self.pipeline!r} again"
+        self.log.info("%s", why)
+        raise AirflowSkipException(why)
+
     def _report(self) -> None:
         self.log.info("%s of pipeline %r has stopped, and nothing starts it again", self.program, self.pipeline)
 
 
-def soon(met: Callable[[], bool]) -> bool:
+def soon(met: Callable[[], bool], seconds: float = SOON_SECONDS) -> bool:
     """Wait a few seconds for a condition, and return whether it came true."""
-    until = time.monotonic() + SOON_SECONDS
+    until = time.monotonic() + seconds
     while not met():
         if time.monotonic() > until:
             return False
         time.sleep(SOON_SECONDS / 20)
     return True
-
-
-def _is_wanted(loader: Login, pipeline: str, program: Program) -> bool:
-    wish = read_wish(loader, pipeline, program)
-    return wish is not None and wish.running
-
-
-def _works(loader: Login, pipeline: str, program: Program) -> bool:
-    """Return whether a program or its keeper runs."""
-    return is_held(loader, pipeline, role(program)) or (program == "enrich_stream" and is_held(loader, pipeline))
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -14,11 +14,11 @@ from airflow.utils.types import DagRunTriggeredByType
 from fastapi import HTTPException
 from sqlalchemy import select
 
+from spark_apps.pipeline.dags import dag_of
+
 if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
     from sqlalchemy.orm import Session
-
-DEMO = "sales"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Button:
 
     def dag_of(self, pipeline: str) -> str:
         """Return the id of a pipeline's own Dag (docs/pipelines.md)."""
-        return self.dag if pipeline == DEMO else f"{self.dag}_{pipeline}"
+        return dag_of(self.dag, pipeline)
 
 
 BUTTONS = (

@@ -18,6 +18,7 @@ from spark_apps.running.wish import read_wish
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from foundation.connections import Login
     from spark_apps.running.wish import Program
 
 LOOK_SECONDS = 2.0
@@ -55,25 +56,33 @@ class ProgramTrigger(BaseTrigger):
         seen = time.monotonic()
         while True:
             with suppress(pymysql.Error):  # a warehouse that is away says nothing
-                wish = await asyncio.to_thread(read_wish, loader, self.pipeline, self.program)
-                kept = await asyncio.to_thread(is_held, loader, self.pipeline, role(self.program))
-                works = self.program == "enrich_stream" and await asyncio.to_thread(is_held, loader, self.pipeline)
-                if kept:
-                    seen = time.monotonic()
-                if wish is None or not wish.running:
-                    if not kept and not works:
-                        yield _event({"state": "stopped", "reason": wish.reason if wish else ""})
-                        return
-                elif self.run_id and wish.run_id != self.run_id:
-                    yield _event({"state": "replaced", "by": wish.run_id})
+                if end := await asyncio.to_thread(end_of, loader, self.pipeline, self.program, self.run_id):
+                    yield _event(end)
                     return
-                elif self.run_id and not kept and time.monotonic() - seen > GONE_SECONDS:
+                if await asyncio.to_thread(is_held, loader, self.pipeline, role(self.program)):
+                    seen = time.monotonic()
+                elif self.run_id and time.monotonic() - seen > GONE_SECONDS:
                     yield _event({"state": "gone"})
                     return
             if self.until is not None and time.time() > self.until:
                 yield _event({"state": "late"})
                 return
             await asyncio.sleep(LOOK_SECONDS)
+
+
+def end_of(loader: Login, pipeline: str, program: Program, run_id: str = "") -> dict[str, str] | None:
+    """Return what has become of the wish of a run of Airflow, or of a stop if `run_id` is empty; None if it goes on."""
+    wish = read_wish(loader, pipeline, program)
+    if wish is not None and wish.running:
+        return None if wish.run_id == run_id else {"state": "replaced", "by": wish.run_id}
+    if works(loader, pipeline, program):
+        return None
+    return {"state": "stopped", "reason": wish.reason if wish else ""}
+
+
+def works(loader: Login, pipeline: str, program: Program) -> bool:
+    """Return whether a program or its keeper runs."""
+    return is_held(loader, pipeline, role(program)) or (program == "enrich_stream" and is_held(loader, pipeline))
 
 
 def _event(said: dict[str, str]) -> TriggerEvent:

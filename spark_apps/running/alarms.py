@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from foundation.connections import ANSWER_SECONDS, connect
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
 LOOKED_BACK_MINUTES = 10
 STEP_SECONDS = 60
+LEAST_LAGS = 4
 LEAST_EVENTS = 100  # fewer say nothing about a rate
 SHOWN_CHARACTERS = 200  # of a check's summary
 
@@ -78,12 +78,18 @@ def beyond_bounds(reader: Login, status: Status, bounds: Bounds) -> list[str]:
         steps = rollups.read(cursor, status.pipeline, STEP_SECONDS, since)
     if not steps:
         return []
+    begins = [at for at, _ in steps if at >= since]
     recent = [rollup for at, rollup in steps if at >= since]
     lags = [each.newest["lag_events"] for each in recent if each.newest["lag_events"] is not None]
     newest = steps[-1][1].newest
     damaged, age = newest["shed_damaged_events"], newest["snapshot_age_seconds"] + now - newest["finished_at"]
     found = []
-    if len(lags) >= LOOKED_BACK_MINUTES and all(new > old for old, new in pairwise(lags)):
+    if status.waiting is not None:
+        lags.append(status.waiting)
+    half = len(lags) // 2
+    looked_back = bool(begins) and now - begins[0] > (LOOKED_BACK_MINUTES - 2) * 60
+    # Halves, so that batches of minutes and one dip hide nothing.
+    if looked_back and len(lags) >= LEAST_LAGS and min(lags[half:]) > max(lags[:half]):
         found.append(
             f"the lag grows for {LOOKED_BACK_MINUTES} minutes, from {lags[0]:,} to {lags[-1]:,} events: add "
             "cores or memory, or wait for the end of the burst"

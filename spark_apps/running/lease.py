@@ -87,7 +87,7 @@ class Lease:
 
 def is_held(loader: Login, pipeline: str, role: str = APPLICATION) -> bool:
     """Return whether somebody holds the lease now."""
-    with connect(loader) as connection, connection.cursor() as cursor:
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT IS_USED_LOCK(%s)", (_lock_name(pipeline, role),))
         ((holder,),) = cursor.fetchall()
     return holder is not None

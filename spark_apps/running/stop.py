@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spark_apps.running.wish import Program
 
 KEPT_BY = "FRESHET_KEPT_BY"  # the process id of the keeper; without it, nobody waits for this program's end
+RUN_ID = "FRESHET_RUN_ID"  # the run of Airflow that wished this program; without it, any wish will do
 LOOK_SECONDS = 1
 LONGEST_STOP_SECONDS = 20.0
 
@@ -94,10 +95,13 @@ class Stop:
 
 
 def is_wished(loader: Login, pipeline: str, program: Program) -> bool:
-    """Return whether a stop is wished. A warehouse that does not answer, or knows of no wish, wishes nothing."""
+    """Return whether a stop is wished, or another start of the program, for which this one has to make room.
+
+    A warehouse that does not answer, or knows of no wish, wishes nothing.
+    """
     with suppress(pymysql.OperationalError, pymysql.InterfaceError):
         wish = read_wish(loader, pipeline, program)
-        return wish is not None and not wish.running
+        return wish is not None and not (wish.running and os.environ.get(RUN_ID) in {None, wish.run_id})
     return False
 
 

@@ -17,7 +17,7 @@ NEWEST = {
     "batch_counters": "latency_seconds",
     "counter_rollup": "counts",
     "shed_segment": "replayed_by",
-    "wish": "reason",
+    "wish": "asked_at",
     "program_start": "last_line",
     "quality_check": "summary",
 }

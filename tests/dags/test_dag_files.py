@@ -154,13 +154,13 @@ def test_assets_connect_the_dags(dags: dict[str, DAG]) -> None:
 
 
 def test_every_number_that_a_dag_takes_is_bounded_and_described(dags: dict[str, DAG]) -> None:
-    """Each parameter has a description and a least value; but for a seed and an exponent, it has a largest one, too."""
+    """Each parameter has a description, a least value and a largest one."""
     for dag in dags.values():
         for name in dag.params:
             param = dag.params.get_param(name)
             assert param.description, name
             assert {"minimum", "exclusiveMinimum"} & param.schema.keys(), name
-            assert "maximum" in param.schema or name in {"seed", "exponent"}, name
+            assert "maximum" in param.schema, name
 
 
 def test_the_link_leads_to_the_page_and_only_from_our_tasks(dags: dict[str, DAG]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from foundation.connections import login
+from foundation.connections import connect, login
 from foundation.settings import SECRET_NAMES
 from quality.results import record
 from services import health, stack
@@ -23,7 +23,9 @@ from tests.posted import posted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
+    from foundation.connections import Login
     from foundation.settings import Settings
     from services.airflow_api import AirflowApi, Run
 
@@ -194,17 +196,6 @@ def pause(airflow: AirflowApi, *, paused: bool) -> None:
     answer.raise_for_status()
 
 
-def test_a_generator_that_cannot_start_fails_its_task_with_the_reason(prepared: Settings, airflow: AirflowApi) -> None:
-    """A task whose generator refuses a parameter fails with the reason and is not retried."""
-    assert prepared
-    refused = run_to_its_end(airflow, "deploy_generator", {"exponent": 1e300})
-    assert refused.failed_tasks() == ["generate"]
-    said = airflow.log(refused, "generate")
-    assert "exponent" in said
-    assert "got 1e+300" in said
-    assert airflow.task(refused, "generate")["try_number"] == 1
-
-
 def test_a_second_run_of_the_generator_replaces_the_first_one(prepared: Settings, airflow: AirflowApi) -> None:
     """A run with other parameters replaces the generator, one with the same starts nothing; a stop flushes."""
     first = airflow.trigger("deploy_generator", {"rate": 200, "duration": 3000})
@@ -223,6 +214,70 @@ def test_a_second_run_of_the_generator_replaces_the_first_one(prepared: Settings
     assert airflow.run("deploy_generator", second).state == "success"
     log = (prepared.state / "logs" / "generator-sales.log").read_text()
     assert re.search(r"acknowledged (\d+) of \1 events", log)
+
+
+def test_the_last_of_many_starts_and_stops_counts(prepared: Settings, airflow: AirflowApi) -> None:
+    """Starts with other rates and stops are triggered at the same moment: only what was asked for last is done."""
+    runs = []
+
+    def ask(rate: int | None) -> None:
+        if rate is None:
+            runs.append(("stop_generator", airflow.trigger("stop_generator")))
+        else:
+            runs.append(("deploy_generator", airflow.trigger("deploy_generator", {"rate": rate, "duration": 3000})))
+
+    def settled() -> None:
+        *others, newest = runs
+        wait(lambda: next(filter(None, (airflow.run(*run).unfinished() for run in others)), None), "the other runs")
+        wait(lambda: None if airflow.run(*newest).unfinished() in {None, "generate"} else "not yet", "the newest run")
+
+    for rate in (201, 202, None, 203):
+        ask(rate)
+    settled()
+    wait(lambda: None if producers(prepared, "203") else "not yet", "the newest generator")
+    assert len(processes(prepared, "generator run")) == 2, "one generator and its keeper"
+    wish = read_wish(login("loader", prepared), "sales", "generator")
+    assert wish
+    assert wish.options["rate"] == "203"
+    for rate in (204, None):
+        ask(rate)
+    settled()
+    wait(lambda: airflow.run(*runs[-1]).unfinished(), "the stop")
+    assert airflow.run(*runs[-1]).state == "success"
+    assert processes(prepared, "generator run") == []
+
+
+def test_a_stop_after_a_start_that_waits_is_the_newest(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
+    """The driver hangs, and an operator stops, starts and stops it: when it goes on, it ends and nothing starts."""
+    before = started(prepared)
+    hanging = processes(prepared, "enrich_stream.py")
+    for each in hanging:
+        each.suspend()
+    runs = [(dag, airflow.trigger(dag)) for dag in ("stop_enrich_stream", "enrich_stream", "stop_enrich_stream")]
+    loader = login("loader", prepared)
+    asked = [airflow.triggered_at(*run) for run in runs]
+    wait(lambda: None if asked_at(loader) == asked[-1] else "not yet", "the last stop to be wished")
+    for each in hanging:
+        with suppress(psutil.NoSuchProcess):
+            each.resume()
+    wait(lambda: next(filter(None, (airflow.run(*run).unfinished() for run in runs)), None), "all runs")
+    assert airflow.run(*runs[-1]).state == "success"
+    assert processes(prepared, "enrich_stream.py") == []
+    assert started(prepared) == before
+    wait(lambda: airflow.run("enrich_stream", stream).unfinished(), "the watching run")
+
+
+def started(running: Settings) -> int:
+    """Return how often the application has been started."""
+    with connect(login("reader", running)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM program_start WHERE program = 'enrich_stream'")
+        return int(cursor.fetchall()[0][0])
+
+
+def asked_at(loader: Login) -> datetime | None:
+    """Return when the newest wish for the stream was asked for."""
+    wish = read_wish(loader, "sales", "enrich_stream")
+    return wish.asked_at if wish else None
 
 
 def producers(running: Settings, rate: str) -> list[psutil.Process]:

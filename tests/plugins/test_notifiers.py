@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from email.message import Message as Mail
 
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 LINE = "sales: stuck; 40 events <b> {{ 1 }} = 2 min behind. Read the log."
 LINK = "http://127.0.0.1:8080/dags/watch_stream/runs/1/tasks/watch"
 NOWHERE = "http://127.0.0.1:9"
@@ -86,10 +88,10 @@ def told() -> Told:
     return Told(Variables())
 
 
-def context(exception: BaseException | None = None) -> Any:  # noqa: ANN401  # as much of Airflow's context as is used
+def context(exception: BaseException | None = None, run_after: datetime = NOON) -> Any:  # noqa: ANN401  # as much of Airflow's context as is used
     """Return the context of a task that has ended."""
     ti = SimpleNamespace(dag_id="watch_stream", task_id="watch", log_url=LINK)
-    return {"ti": ti, "exception": exception}
+    return {"ti": ti, "exception": exception, "dag_run": SimpleNamespace(run_after=run_after)}
 
 
 def test_a_failure_arrives_by_every_connection(
@@ -132,6 +134,31 @@ def test_a_task_that_stays_red_is_told_once_and_its_recovery_once(
     FailureNotifier(told)(context(PermanentExit(LINE)))
     assert [each["state"] for each in arrived] == ["failed", "is well again", "failed"]
     assert arrived[1]["line"] == f"It had failed: {LINE}"
+
+
+def test_another_failure_of_a_red_task_is_told_and_other_numbers_are_not(
+    connect_to: Callable[..., None], web: tuple[str, list[dict[str, Any]]], told: Told
+) -> None:
+    """While a task is red, a line with other numbers is the same failure; one with other words is told."""
+    address, arrived = web
+    connect_to("freshet_webhook", conn_type="http", host=address)
+    lines = ["sales: stuck; 40 events = 59 s behind", "sales: stuck; 1,240 events = 2 min behind", "sales: not kept"]
+    for line in lines:
+        FailureNotifier(told)(context(PermanentExit(line)))
+    assert [each["line"] for each in arrived] == [lines[0], lines[2]]
+
+
+def test_an_older_run_that_succeeds_cures_nothing(
+    connect_to: Callable[..., None], web: tuple[str, list[dict[str, Any]]], told: Told
+) -> None:
+    """A run ends well that was triggered before the failed one: nobody is told that the task is well again."""
+    address, arrived = web
+    connect_to("freshet_webhook", conn_type="http", host=address)
+    FailureNotifier(told)(context(PermanentExit(LINE)))
+    RecoveryNotifier(told)(context(run_after=NOON - timedelta(minutes=1)))
+    assert [each["state"] for each in arrived] == ["failed"]
+    RecoveryNotifier(told)(context(run_after=NOON + timedelta(minutes=1)))
+    assert [each["state"] for each in arrived] == ["failed", "is well again"]
 
 
 @pytest.mark.usefixtures("connect_to")

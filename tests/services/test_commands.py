@@ -72,9 +72,13 @@ def test_sql_is_an_analysts_prompt(migrated: Settings) -> None:
     assert migrated.database == "freshet"
 
 
-def test_password_prints_airflows_login(running: Settings) -> None:
-    """`make password` prints the user and the password for Airflow's page."""
-    assert make("password").stdout == f"user admin, password {running.airflow_password.get_secret_value()}\n"
+def test_password_prints_airflows_logins(running: Settings) -> None:
+    """`make password` prints the admin and the viewer of Airflow's page, each with the password."""
+    admin, viewer = (running.secret(name) for name in ("airflow_password", "airflow_viewer_password"))
+    assert make("password").stdout.splitlines() == [
+        f"user admin, password {admin}",
+        f"user viewer, password {viewer} (may look, and change nothing)",
+    ]
 
 
 def test_settings_prints_values_but_no_secret(running: Settings) -> None:

@@ -38,9 +38,10 @@ class Kept:
         self.log = folder / "log"
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, program: str) -> subprocess.Popen[bytes]:
+    def start(self, program: str, run_id: str = "", patience: float = 0) -> subprocess.Popen[bytes]:
         """Start a keeper for a Python program."""
         keeper = [sys.executable, "-m", "spark_apps.keep_program", "--pipeline", self.pipeline]
+        keeper += ["--run-id", run_id, "--patience", str(patience)]
         keeper += ["--program", "generator", "--log", str(self.log), "--", sys.executable, "-c", program]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "FRESHET_LOADER_PASSWORD": self.loader.password}
         self.processes.append(subprocess.Popen(keeper, env=environment))
@@ -98,6 +99,30 @@ def test_a_second_keeper_ends_at_once(kept: Kept) -> None:
     assert kept.start(FOR_EVER).wait(SECONDS) == 0
     assert kept.children() == [program]
     assert first.poll() is None
+
+
+def test_a_newer_wish_replaces_the_program_without_a_stop(kept: Kept) -> None:
+    """A newer run wishes other options: the old keeper ends its program, and only then the new one's program starts."""
+    first = kept.start(FOR_EVER)
+    kept.wait(lambda: None if kept.children() else "none", "the program")
+    wish_running(kept.loader, kept.pipeline, "generator", by="operator", run_id="newer", options={"rate": "2"})
+    second = kept.start(FOR_EVER + "  # newer", "newer", SECONDS)
+    assert first.wait(SECONDS) == 0
+    kept.wait(lambda: None if kept.children() else "none", "the newer program")
+    (program,) = kept.children()
+    assert "# newer" in program.cmdline()[-1]
+    assert program.ppid() == second.pid
+    assert [code for code, _ in kept.starts()] == [-15, None]
+
+
+def test_a_keeper_of_an_overtaken_wish_starts_nothing(kept: Kept) -> None:
+    """A keeper whose wish is not the newest any more ends without a start, and leaves the newest wish as it is."""
+    wish_running(kept.loader, kept.pipeline, "generator", by="operator", run_id="newer")
+    assert kept.start(FOR_EVER, "older").wait(SECONDS) == 0
+    assert kept.starts() == []
+    wish = read_wish(kept.loader, kept.pipeline, "generator")
+    assert wish
+    assert (wish.running, wish.run_id) == (True, "newer")
 
 
 def test_a_program_that_ends_by_itself_stays_ended(kept: Kept) -> None:

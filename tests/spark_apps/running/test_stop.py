@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from foundation.connections import login
-from spark_apps.running.stop import KEPT_BY, Stop
+from spark_apps.running.stop import KEPT_BY, RUN_ID, Stop
 from spark_apps.running.wish import wish_running, wish_stopped
 from tests.frozen import frozen
 
@@ -60,6 +60,18 @@ def test_a_wish_is_for_one_program_of_one_pipeline(loader: Login) -> None:
     wish_stopped(loader, "apart", "generator", by="operator")
     assert not Stop(loader, "apart").look()
     assert Stop(loader, "apart", "generator").look()
+
+
+def test_another_start_asks_the_program_to_make_room(loader: Login, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program goes on while its own run of Airflow wishes it, and stops when another run does."""
+    monkeypatch.setenv(RUN_ID, "first")
+    wish_running(loader, "room", PROGRAM, by="operator", run_id="first")
+    asked = Stop(loader, "room")
+    assert not asked.look()
+    wish_running(loader, "room", PROGRAM, by="operator", run_id="second")
+    assert asked.look()
+    monkeypatch.delenv(RUN_ID)
+    assert not Stop(loader, "room").look(), "a program that was started by hand obeys any wish"
 
 
 def test_a_program_whose_keeper_died_stops(loader: Login, monkeypatch: pytest.MonkeyPatch) -> None:
