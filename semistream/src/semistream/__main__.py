@@ -9,6 +9,8 @@ from semistream.planning.machine import DEVICES, PAPERS, on_this_processor
 from semistream.planning.tuner import Goal, NoPlanError, best_of_each, least_memory
 from semistream.planning.workload import Workload
 
+__all__ = ["UNITS", "main", "parser", "size"]
+
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 

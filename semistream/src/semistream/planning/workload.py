@@ -9,7 +9,7 @@ import pyarrow as pa
 from semistream.planning.skew import Skew
 from semistream.relation.base import Page, Relation
 
-__all__ = ["Order", "SizedRelation", "Workload"]
+__all__ = ["Order", "SizedRelation", "Workload", "added_columns"]
 
 Order = Literal["frequency", "none"]
 _KEY_BYTES = 8
