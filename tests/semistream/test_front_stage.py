@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from semistream.frequency_recorder import FrequencyRecorder
-from semistream.joins import CHybridJoin, CMeshJoin, SemiStreamJoin
+from semistream.joins import CachedIndexNestedLoopJoin, CHybridJoin, CMeshJoin, SemiStreamJoin
 from semistream.memory_split import Shares
 from semistream.relation import MemoryRelation
 
@@ -123,3 +123,23 @@ def test_absent_keys_are_remembered_within_bounds() -> None:
     join.front_stage.forget_absent()
     join.feed(pa.RecordBatch.from_arrays([pa.array([77_777])], schema=STREAM))
     assert join.front_stage.known_absent == 100
+
+
+class _Growing(MemoryRelation):
+    """A relation that says when it may have new rows."""
+
+    version = 0
+
+
+@pytest.mark.parametrize("algorithm", [CHybridJoin, CachedIndexNestedLoopJoin])
+def test_absent_keys_are_looked_up_again_when_r_may_have_new_rows(algorithm: type[SemiStreamJoin]) -> None:
+    """A join looks an absent key up once for each version of its relation."""
+    keys = _rows_in_order()
+    relation = _Growing(pa.table({"id": keys, "value": keys}), ["id"], page_rows=40)
+    join = algorithm(relation, STREAM, "key", 50_000)
+    absent = pa.RecordBatch.from_arrays([pa.array([77_777])], schema=STREAM)
+    for version, look_ups in ((0, 1), (0, 1), (1, 2), (1, 2)):
+        relation.version = version
+        join.feed(absent)
+        join.finish()
+        assert relation.counters.look_ups == 2 * look_ups, "the oldest tuple's key is located, then it is dismissed"

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from semistream.joins import CHybridJoin, TimedCHybridJoin
 from semistream.load_shedder import LoadShedder, UpfrontShedder
 from semistream.memory_split import Shares
-from semistream.page_choice import OldestFirst
 from semistream.relation import MemoryRelation
 from semistream.shed_store import ShedStore, rows_in
+from semistream.stream_buffer import StreamBuffer
+from semistream.waiting_tuples import WaitingTuples
 
 from tests.naive import equal_keys, multiset, nested_loop_join
 from tests.semistream import cases
@@ -105,7 +106,7 @@ def test_sheds_the_oldest_tuples_of_the_queue(tmp_path: Path) -> None:
     oldest = join.waiting.rows.identify(join.waiting.queue.oldest(waiting)).tolist()
     surplus = len(join.stream_buffer)
     assert surplus > waiting // 16
-    shedder.balance(0, join.waiting, join.stream_buffer)
+    shedder.balance(0, 1.0, join.waiting, join.stream_buffer)
     assert _shed(shedder.store) == oldest[:surplus]
     assert len(join.waiting) == max(0, waiting - surplus)
 
@@ -119,18 +120,125 @@ def test_upfront_shedding_takes_the_newest_of_the_buffer(tmp_path: Path) -> None
     waiting, w = len(join.waiting), join.waiting.room
     surplus = len(join.stream_buffer) - 2 * w
     assert surplus > waiting // 16
-    shedder.balance(w, join.waiting, join.stream_buffer)
+    shedder.balance(w, 1.0, join.waiting, join.stream_buffer)
     assert len(join.waiting) == waiting
     assert len(join.stream_buffer) == 2 * w
     assert sorted(_shed(shedder.store)) == list(range(140 - surplus, 140))
 
 
 def test_looks_up_away_from_where_it_sheds(tmp_path: Path) -> None:
-    """A join with a shedder reads the page of the tuple at 15% of the queue."""
+    """While it sheds, a join reads the page of the tuple at 15% of the queue; before that, of the oldest tuple."""
     schema = cases.stream("string", []).schema
-    choice = _join(LoadShedder(ShedStore(tmp_path, schema)), schema).page_choice
-    assert isinstance(choice, OldestFirst)
-    assert choice.position == 0.15
+    shedder = LoadShedder(ShedStore(tmp_path, schema))
+    join = _flood(shedder, 140)
+    join._stream_phase()  # noqa: SLF001 - fills H_S as the first half of a step does
+    assert join.page_choice.next(join.waiting) == join.waiting.queue.oldest(1)[0]
+    shedder.balance(0, 1.0, join.waiting, join.stream_buffer)
+    assert shedder.shed
+    assert join.page_choice.next(join.waiting) == join.waiting.queue.oldest(join.pending)[int(0.15 * join.pending)]
+
+
+class _Load:
+    """A join with a shedder, and a skewed stream of which a number of tuples comes before each iteration.
+
+    R is in no order. Batches come every `every` iterations.
+    """
+
+    def __init__(self, directory: Path, every: int) -> None:
+        keys = np.random.default_rng(1).permutation(10_000)
+        relation = MemoryRelation(pa.table({"id": keys, "value": keys}), ["id"], page_rows=100)
+        stream = pa.schema([pa.field("key", pa.int64()), pa.field("n", pa.int64())])
+        self.shedder = LoadShedder(ShedStore(directory, stream))
+        shares = Shares(stream_buffer=0.4)
+        self.join = CHybridJoin(relation, stream, "key", 300_000, how="left", shedder=self.shedder, shares=shares)
+        self.offered = 0
+        self.out: list[int] = []
+        self._every = every
+        self._due = 0.0
+        self._rng = np.random.default_rng(2)
+
+    def run(self, per_iteration: float, iterations: int) -> int:
+        """Return how many shed tuples were replayed."""
+        before = self.join.stream_buffer.arrived - self.offered
+        for iteration in range(iterations):
+            self._due += per_iteration
+            if iteration % self._every == 0:
+                keys = np.power(10_001.0, self._rng.random(int(self._due))).astype(int) - 1
+                self._due -= len(keys)
+                numbers = np.arange(self.offered, self.offered + len(keys))
+                batch = pa.RecordBatch.from_arrays([pa.array(keys), pa.array(numbers)], schema=self.join.stream)
+                for piece in self.join.stream_buffer.pieces(batch):
+                    while not self.join.stream_buffer.has_room(piece):
+                        self.step()
+                    self.join.offer(piece)
+                    self.offered += piece.num_rows
+            self.step()
+        return self.join.stream_buffer.arrived - self.offered - before
+
+    def step(self) -> None:
+        self.out += [n for batch in self.join.step() for n in batch["n"].to_pylist()]
+
+    def service(self) -> float:
+        """Let the cache learn, then measure how many tuples an iteration joins while H_S is full."""
+        self.join.shedder = None
+        for _ in range(2):
+            before, iterations = len(self.out), 0
+            while iterations < 300:
+                if len(self.join.stream_buffer) < self.join.stream_buffer.chunk_rows // 4:
+                    self.run(self.join.stream_buffer.chunk_rows // 4, 1)
+                else:
+                    self.step()
+                iterations += 1
+            rate = (len(self.out) - before) / iterations
+        self.join.shedder = self.shedder
+        return rate
+
+
+@pytest.mark.parametrize("every", [1, 8])
+def test_under_overload_only_the_surplus_is_shed_and_it_is_replayed_when_the_load_falls(
+    tmp_path: Path, every: int
+) -> None:
+    """At 1.5 times the service rate the surplus is shed once; at half of it all is replayed; each tuple comes once."""
+    load = _Load(tmp_path, every)
+    service = load.service()
+    before, joined = load.offered, len(load.out)
+    replayed = load.run(1.5 * service, 1000)
+    arrived = load.offered - before
+    assert replayed <= 0.01 * arrived
+    surplus = arrived - (len(load.out) - joined)
+    assert 0.1 * arrived < load.shedder.shed <= surplus + replayed + load.join.waiting.slots
+    assert load.shedder.shed <= arrived - 1000 * service, "shedding joins no fewer tuples than the service rate"
+    again = load.shedder.shed
+    assert load.run(0.5 * service, 2500) >= load.shedder.to_replay == 0
+    assert load.shedder.shed - again <= 0.2 * again
+    load.out += [n for batch in load.join.finish() for n in batch["n"].to_pylist()]
+    assert sorted(load.out) == list(range(load.offered))
+
+
+def test_an_iteration_is_expected_to_read_into_the_slots_that_joining_has_freed(tmp_path: Path) -> None:
+    """Tuples that were read into slots that shedding has freed do not count for w."""
+    promised: list[tuple[float, int]] = []
+
+    class Shedder(LoadShedder):
+        def balance(self, w: int, misses: float, waiting: WaitingTuples, buffer: StreamBuffer) -> None:
+            promised.append((w * misses, waiting.room))
+            super().balance(w, misses, waiting, buffer)
+
+    load = _Load(tmp_path, every=1)
+    service = load.service()
+    load.join.shedder = load.shedder = Shedder(load.shedder.store)
+    load.run(1.5 * service, 200)
+    assert load.shedder.shed
+    assert all(w <= freed for w, freed in promised)
+
+
+def test_a_load_that_the_join_can_take_is_not_shed(tmp_path: Path) -> None:
+    """At 0.9 times the service rate, in batches, nothing is shed."""
+    load = _Load(tmp_path, every=8)
+    service = load.service()
+    load.run(0, 20)  # until H_S has room
+    load.run(0.9 * service, 1000)
+    assert load.shedder.shed == 0
 
 
 def test_a_calm_stream_sheds_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pymysql
 import pytest
-from semistream.joins import CHybridJoin, SemiStreamJoin
+from semistream.joins import CachedIndexNestedLoopJoin, CHybridJoin, SemiStreamJoin
 from semistream.relation.mariadb import MariaDbRelation
 
 from tests.naive import equal_keys, multiset, nested_loop_join
@@ -40,12 +40,12 @@ def connections(mariadb: Connect) -> Iterator[list[Any]]:
             connection.close()
 
 
-def _open(mariadb: Connect, connections: list[Any]) -> MariaDbRelation:
+def _open(mariadb: Connect, connections: list[Any], **options: Any) -> MariaDbRelation:  # noqa: ANN401 - any parameter
     def connect() -> Any:  # noqa: ANN401 - as above
         connections.append(mariadb())
         return connections[-1]
 
-    return MariaDbRelation(connect, "product", SCHEMA, "id_a", PAGE_ROWS)
+    return MariaDbRelation(connect, "product", SCHEMA, "id_a", PAGE_ROWS, **options)
 
 
 def test_pages_are_ranges_of_the_key(mariadb: Connect, connections: list[Any]) -> None:
@@ -125,6 +125,38 @@ def test_sees_rows_that_came_after_it_was_opened(mariadb: Connect, connections: 
     out = [row for batch in stream.to_batches() for row in join.feed(batch)] + join.finish()
     table = pa.table({"id_a": numbers, "name": ["low", "high", cases.master("int64", numbers[2:])["name"][0].as_py()]})
     assert multiset(out) == nested_loop_join(stream, table, equal_keys(["a"], ["id_a"]), ["name"], outer=False)
+
+
+@pytest.mark.parametrize("algorithm", [CHybridJoin, CachedIndexNestedLoopJoin])
+def test_a_row_that_comes_after_its_events_matches_later_ones(
+    mariadb: Connect, connections: list[Any], algorithm: type[SemiStreamJoin]
+) -> None:
+    """A key that was absent is looked up again when `remembered` seconds are over, and not before."""
+    now = 1000.0
+    relation = _open(mariadb, connections, remembered=5.0, clock=lambda: now)
+    stream = cases.stream("int64", [5000])
+    join = algorithm(relation, stream.schema, "a", MEMORY, how="left", columns=["name"])
+
+    def names() -> list[str | None]:
+        out = [row for batch in stream.to_batches() for row in join.feed(batch)] + join.finish()
+        return [name for batch in out for name in batch["name"].to_pylist()]
+
+    assert names() == [None]
+    with mariadb() as other, other.cursor() as cursor:
+        cursor.execute("INSERT INTO product (id_a, name) VALUES (5000, 'late')")
+        other.commit()
+    look_ups = relation.counters.look_ups
+    now += 4.9
+    assert names() == [None]
+    assert relation.counters.look_ups == look_ups, "the key is remembered as absent"
+    now += 0.1
+    assert names() == ["late"]
+
+
+def test_absent_keys_that_are_remembered_for_no_time_are_refused() -> None:
+    """A join could not tell when to forget."""
+    with pytest.raises(ValueError, match=r"remembered must be more than 0 seconds, got 0: try 10\.0"):
+        MariaDbRelation(lambda: None, "product", SCHEMA, "id_a", remembered=0)
 
 
 def test_a_page_that_outgrows_its_memory_is_an_error(mariadb: Connect, connections: list[Any]) -> None:

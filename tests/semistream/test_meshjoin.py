@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from semistream.condition import Between, Compare, Condition
 from semistream.joins import ConditionMeshJoin, MeshJoin, OrderedMeshJoin, RMeshJoin, SemiStreamJoin
+from semistream.memory_split import Shares
 from semistream.relation import MemoryRelation
 
 from tests.naive import equal_keys, multiset, nested_loop_join
@@ -100,6 +101,44 @@ def test_values_that_cannot_be_compared_are_refused() -> None:
     master, stream = pa.table({"id": [1], "low": [0.5]}), pa.table({"at": [1]})
     with pytest.raises(ValueError, match="must be of one type, got int64 of the stream and double of low"):
         ConditionMeshJoin(MemoryRelation(master, ["id"]), stream.schema, "at", MEMORY, condition=Compare("<", "low"))
+
+
+def _windows(join: SemiStreamJoin, iterations: int) -> tuple[list[int], list[int]]:
+    """Keep the stream buffer full of absent keys; list after each iteration how many wait and how many have expired."""
+    waiting, expired = [], []
+    tuples = cases.stream("int64", [cases.DOMAIN] * join.stream_buffer.chunk_rows).to_batches()[0]
+    for _ in range(iterations):
+        for piece in join.stream_buffer.pieces(tuples):
+            if join.stream_buffer.has_room(piece):
+                join.offer(piece)
+        expired.append(sum(batch.num_rows for batch in join.step()))
+        waiting.append(join.pending)
+    return waiting, expired
+
+
+@pytest.mark.parametrize(("page_rows", "memory"), [(1, 8_000), (1, MEMORY), (7, MEMORY)])
+def test_an_r_meshjoin_that_starts_fast_fills_its_window_over_a_cycle_of_r(page_rows: int, memory: int) -> None:
+    """When more tuples than h_S come at once, each iteration reads a page's share of h_S, and expires as many later."""
+    relation = MemoryRelation(cases.master("int64", cases.master_numbers()), ["id_a"], page_rows=page_rows)
+    half = Shares(stream_buffer=0.5)
+    join = RMeshJoin(relation, cases.stream("int64", []).schema, "a", memory, how="left", shares=half)
+    k, slots = relation.pages, join.waiting.slots
+    waiting, expired = _windows(join, 4 * k)
+    largest_chunk = -(-slots // k)
+    read = np.diff([0, *(np.array(waiting) + np.cumsum(expired))])
+    assert read.max() == max(expired) == largest_chunk
+    assert sum(expired[2 * k : 3 * k]) == sum(expired[3 * k :]) == slots, "the window uses all of h_S"
+
+
+def test_r_meshjoin_needs_fewer_slots_than_r_has_pages() -> None:
+    """With h_S smaller than k a tuple still meets every page, and `finish` ends."""
+    table, stream = cases.master("int64", cases.master_numbers()), cases.stream("int64", cases.master_numbers() * 2)
+    join = RMeshJoin(MemoryRelation(table, ["id_a"], page_rows=1), stream.schema, "a", 8_000, how="left")
+    assert join.waiting.slots < join.relation.pages
+    expected = nested_loop_join(stream, table, equal_keys(["a"], ["id_a"]), cases.COLUMNS, outer=True)
+    join.offer(join.stream_buffer.pieces(stream.to_batches()[0])[0])
+    out = join.finish() + _run(join, stream.slice(join.stream_buffer.arrived))
+    assert multiset(out) == expected
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])

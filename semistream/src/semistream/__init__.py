@@ -42,11 +42,12 @@ from semistream.joins import (
 )
 from semistream.load_shedder import LoadShedder, UpfrontShedder
 from semistream.memory_split import Shares
-from semistream.page_choice import OldestFirst
+from semistream.page_choice import AwayFromShedding, OldestFirst
 from semistream.relation import MemoryRelation, PageFile, Relation, write_page_file
 from semistream.shed_store import ShedStore
 
 __all__ = [
+    "AwayFromShedding",
     "Between",
     "CHybridJoin",
     "CMeshJoin",

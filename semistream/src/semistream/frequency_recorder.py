@@ -11,10 +11,19 @@ from semistream.kernels import kernel
 __all__ = ["FrequencyRecorder"]
 
 _SWEEP = 8
+_ROUNDS = 4
 
 
 class FrequencyRecorder:
     """The frequency of each cached tuple, and the frequency that another tuple needs to be cached.
+
+    The threshold changes after a window of several rounds of the queue. If R is in the order of frequency, its first
+    pages bring all frequent tuples at once. With a shorter window the threshold would fall behind them, and tuples of
+    rare pages would overwrite frequent ones.
+
+    Args:
+        slots: of the cache.
+        waiting: stream tuples that can wait: about as many come in a round of the queue.
 
     Attributes:
         frequency: the hits of each slot; each pass of the hand halves them.
@@ -22,10 +31,10 @@ class FrequencyRecorder:
             cache has room or few tuples are overwritten, and rises when many are.
     """
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, waiting: int = 0) -> None:
         self.frequency = np.zeros(slots, dtype=np.int32)
         self.threshold = 2
-        self._window = 8 * slots
+        self._window = max(8 * slots, _ROUNDS * waiting)
         self._seen = 0
         self._overwritten = 0
         self._hand = 0

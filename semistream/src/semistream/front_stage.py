@@ -32,9 +32,11 @@ class FrontStage:
         known_absent: stream tuples so far whose key was null or remembered as absent.
     """
 
-    def __init__(self, schema: pa.Schema, slots: int, heap_blocks: int, absent_slots: int, chunk_rows: int) -> None:
+    def __init__(  # the sizes of its parts
+        self, schema: pa.Schema, slots: int, heap_blocks: int, absent_slots: int, chunk_rows: int, waiting: int = 0
+    ) -> None:
         self.cache = TupleCache(schema, slots, heap_blocks)
-        self.recorder = FrequencyRecorder(slots)
+        self.recorder = FrequencyRecorder(slots, waiting)
         self.hits = 0
         self.known_absent = 0
         self._absent_keys = np.zeros(max(absent_slots, 1), dtype=np.int64)

@@ -4,18 +4,18 @@ Under high load the tuples that are most expensive to join are shed: they wait o
 replayed: they go through the join again.
 """
 
+import math
 from typing import NamedTuple
 
 import pyarrow as pa
+from semistream.replay_pace import ReplayPace
 from semistream.shed_store import ShedStore, rows_in
 from semistream.stream_buffer import StreamBuffer
 from semistream.waiting_tuples import WaitingTuples
 
-__all__ = ["LOOKUP_POSITION", "LoadShedder", "UpfrontShedder"]
+__all__ = ["AFTER_SHED", "LoadShedder", "UpfrontShedder"]
 
-# The distance between the oldest tuple, which is shed first, and the tuple whose page is read next: a fraction of the
-# queue's length (CHYBRIDJOIN 2017, section 5.3.1).
-LOOKUP_POSITION = 0.15
+AFTER_SHED = 64  # iterations after a shed in which the queue's oldest tuples count as being shed
 
 
 class _Replayed(NamedTuple):
@@ -28,9 +28,9 @@ class _Replayed(NamedTuple):
 class LoadShedder:
     """Sheds the oldest tuples of the queue: few others wait for their pages. The paper calls it "after considering".
 
-    Tuples of the queue are shed in portions of `1/portion` of h_S, one file each. A smaller surplus is not shed, since
-    a file and its sync cost the same for one tuple as for many. A portion is limited, since its tuples are in memory
-    twice while they are written.
+    Tuples of the queue are shed in portions of `1/portion` of h_S, one file each. Less than a portion is not shed,
+    since a file and its sync cost the same for one tuple as for many. A portion is limited, since its tuples are in
+    memory twice while they are written.
 
     Attributes:
         store: the files of shed tuples.
@@ -43,6 +43,8 @@ class LoadShedder:
         self.store = store
         self.shed = 0
         self._portion = portion
+        self._pace = ReplayPace()
+        self._since_shed = AFTER_SHED
         self._replaying: str | None = None
         self._rest: pa.RecordBatch | None = None  # tuples of the file being replayed that are not in SB yet
         self._replayed: list[_Replayed] = []
@@ -53,19 +55,33 @@ class LoadShedder:
         rest = 0 if self._rest is None else self._rest.num_rows
         return rest + sum(rows_in(name) for name in self._files_to_replay())
 
-    def balance(self, w: int, waiting: WaitingTuples, buffer: StreamBuffer) -> None:
+    @property
+    def sheds_queue(self) -> bool:
+        """Return whether tuples of the queue are being shed: the last were shed a few iterations ago."""
+        return self._since_shed < AFTER_SHED
+
+    def balance(self, w: int, misses: float, waiting: WaitingTuples, buffer: StreamBuffer) -> None:
         """Shed or replay (CHYBRIDJOIN 2017, algorithm 2).
 
+        A surplus is shed once it needs the slots of a whole file, or fills half of the stream buffer.
+
         Args:
-            w: stream tuples that an iteration is expected to read; a buffer that holds more than 2w is filling up.
+            w: stream tuples that an iteration can read; a buffer that holds more than 2w is filling up.
+            misses: the share of stream tuples that have to wait.
             waiting: H_S and Q.
             buffer: SB, the stream buffer.
         """
+        self._since_shed += 1
         surplus = len(buffer) - 2 * w
-        if surplus > waiting.slots // self._portion:
-            self._shed(surplus, waiting, buffer)
-        elif surplus < 0:
-            self.replay(-surplus, buffer)
+        if surplus * misses > self._file_rows(waiting) or surplus > buffer.chunk_rows // 2:
+            self._shed(surplus, misses, waiting, buffer)
+            self._pace.note_shed()
+            return
+        entering = math.ceil(len(buffer) * misses)
+        count = self._pace.room(waiting.room, entering, idle=not len(waiting) and not len(buffer))
+        if count and self.to_replay:
+            self.replay(count, buffer)
+            self._pace.note_replay()
 
     def replay(self, count: int, buffer: StreamBuffer) -> None:
         """Put up to `count` shed tuples back into SB, the oldest file first."""
@@ -108,8 +124,10 @@ class LoadShedder:
             self.store.remove(done.name)
             self._replayed.remove(done)
 
-    def _shed(self, count: int, waiting: WaitingTuples, buffer: StreamBuffer) -> None:  # noqa: ARG002 - see UpfrontShedder
-        self._shed_queue(count, waiting)
+    def _shed(self, surplus: int, misses: float, waiting: WaitingTuples, buffer: StreamBuffer) -> None:  # noqa: ARG002 - see UpfrontShedder
+        """Free the slots that a surplus of the stream buffer needs, at least those of one file."""
+        self._shed_queue(max(math.ceil(surplus * misses), self._file_rows(waiting)), waiting)
+        self._since_shed = 0
 
     def _shed_queue(self, count: int, waiting: WaitingTuples) -> None:
         """Write the oldest tuples of the queue to the disk, then remove them from H_S and Q."""
@@ -150,5 +168,5 @@ class UpfrontShedder(LoadShedder):
     It is the baseline of CHYBRIDJOIN 2017, section 5.3.2.
     """
 
-    def _shed(self, count: int, waiting: WaitingTuples, buffer: StreamBuffer) -> None:  # noqa: ARG002 - see LoadShedder
-        self._shed_buffer(count, buffer)
+    def _shed(self, surplus: int, misses: float, waiting: WaitingTuples, buffer: StreamBuffer) -> None:  # noqa: ARG002 - see LoadShedder
+        self._shed_buffer(surplus, buffer)

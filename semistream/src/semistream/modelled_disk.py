@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from semistream.relation.base import Counters
 
-__all__ = ["DISK_7200_RPM", "SSD", "ModelledDisk"]
+__all__ = ["DISK_7200_RPM", "OBJECT_STORE", "SSD", "ModelledDisk"]
 
 
 @dataclass(frozen=True)
@@ -32,3 +32,4 @@ class ModelledDisk:
 # index are in memory and its leaves lie beside the rows, so a look-up needs no seek of its own.
 DISK_7200_RPM = ModelledDisk(seek=12.7e-3, bytes_per_second=60e6, look_up=10e-6)
 SSD = ModelledDisk(seek=80e-6, bytes_per_second=500e6, look_up=10e-6)
+OBJECT_STORE = ModelledDisk(seek=30e-3, bytes_per_second=100e6, look_up=10e-6)

@@ -4,12 +4,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from semistream.joins.hybridjoin import HybridJoin
-from semistream.load_shedder import LOOKUP_POSITION, LoadShedder
+from semistream.load_shedder import LoadShedder
 from semistream.memory_split import Needs
-from semistream.page_choice import OldestFirst
+from semistream.page_choice import AwayFromShedding
 from semistream.relation.base import Page
 
 __all__ = ["CHybridJoin"]
+
+_FEWEST_MISSES = 1 / 64  # of a stream tuple, so that a front stage that matches all of them promises no endless rate
 
 
 class CHybridJoin(HybridJoin):
@@ -26,7 +28,7 @@ class CHybridJoin(HybridJoin):
 
     def __init__(self, *args: Any, shedder: LoadShedder | None = None, **kwargs: Any) -> None:  # noqa: ANN401
         if shedder is not None:
-            kwargs.setdefault("page_choice", OldestFirst(LOOKUP_POSITION))
+            kwargs.setdefault("page_choice", AwayFromShedding(shedder))
             if kwargs.get("output", "rows") != "rows":
                 raise ValueError(
                     f'output must be "rows" with a shedder, got {kwargs["output"]!r}: identify tuples by a '
@@ -39,20 +41,29 @@ class CHybridJoin(HybridJoin):
                 f"got {shedder.store.schema.names}: open it with the stream's schema"
             )
         self.shedder = shedder
-        self._last_read = 0  # stream tuples that the last iteration read
+        self._read, self._missed = 1.0, 1.0  # stream tuples read lately, and how many of them had to wait
+        self._unusable = 0  # free slots that the last iteration could not fill: the heap for strings was full
 
     def step(self) -> list[Any]:
         """Run one iteration of the loop; load shedding comes first (algorithm 1, line 3).
 
-        The shedder expects the iteration to read as many tuples as the last one, including those that the front stage
-        matched (CHYBRIDJOIN 2017, section 4.1), or as many as there is room for, whichever is more.
+        The iteration can read as many tuples that miss as joining has freed slots (algorithm 1, line 18), and those
+        that the front stage matches meanwhile. Slots that shedding frees are full again before the next iteration.
         """
         if self.shedder is not None:
-            self.shedder.balance(max(self._last_read, self.waiting.room), self.waiting, self.stream_buffer)
-        before = len(self.stream_buffer)
-        joined = super().step()
-        self._last_read = before - len(self.stream_buffer)
-        return joined
+            misses = max(self._missed / self._read, _FEWEST_MISSES)
+            w = int((self.waiting.room - self._unusable) / misses)
+            self.shedder.balance(w, misses, self.waiting, self.stream_buffer)
+        return super().step()
+
+    def _stream_phase(self) -> None:
+        """Count also how many tuples of the stream have to wait."""
+        before, room = len(self.stream_buffer), self.waiting.room
+        super()._stream_phase()
+        if read := before - len(self.stream_buffer):
+            self._read = self._read / 2 + read
+            self._missed = self._missed / 2 + room - self.waiting.room
+        self._unusable = self.waiting.room if len(self.stream_buffer) else 0
 
     def finish(self) -> list[Any]:
         """Join all waiting tuples, then all shed tuples."""

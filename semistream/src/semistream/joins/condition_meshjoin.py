@@ -44,8 +44,8 @@ class ConditionMeshJoin(MeshJoin):
         self.waiting.table = self._window  # type: ignore[assignment]  # only `probe` differs, and only this class calls it
         self._check_types()
 
-    @property
-    def _exact(self) -> bool:
+    @classmethod
+    def _is_exact(cls, relation: Relation) -> bool:  # noqa: ARG003 - as in the base
         return True
 
     def _encoder(self) -> Encoder:

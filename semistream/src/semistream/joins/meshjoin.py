@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 from semistream.joins.semi_stream_join import SemiStreamJoin
-from semistream.memory_split import Needs
-from semistream.relation.base import Page
+from semistream.memory_split import Needs, Shares
+from semistream.relation.base import Page, Relation
 from semistream.stream_table import START, Cursor
 
 __all__ = ["MeshJoin"]
@@ -25,7 +25,6 @@ class MeshJoin(SemiStreamJoin):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
         self.k = max(1, self.relation.pages)
-        self.w = self._chunk_size()
         self._matched = np.zeros(self.waiting.slots, dtype=np.bool_)
         self._chunks = np.zeros(self.k, dtype=np.int64)  # tuples that entered the window, by iteration
         self._iteration = 0
@@ -37,7 +36,7 @@ class MeshJoin(SemiStreamJoin):
 
     def _stream_phase(self) -> None:
         """Lines 2, 7 and 8: read w tuples of S, add them to H and enqueue them in Q."""
-        while len(self.stream_buffer) and (room := min(self.w - self._entered, self.waiting.room)):
+        while len(self.stream_buffer) and (room := min(self._chunk_size() - self._entered, self.waiting.room)) > 0:
             before = len(self.waiting)
             read = self._probe_front_stage(room)
             self._entered += len(self.waiting) - before
@@ -80,20 +79,22 @@ class MeshJoin(SemiStreamJoin):
         self.waiting.delete(slots)
 
     def _chunk_size(self) -> int:
-        """Return w, so that k chunks fill H."""
+        """Return w, the tuples that this iteration reads at most; k chunks fill H."""
         return self.waiting.slots // self.k
 
     def _enough_room(self) -> bool:
         return True
 
-    def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - as in the base
+    @classmethod
+    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares) -> Needs:  # noqa: ARG003 - as in the base
         """Add for each waiting tuple whether it has matched, and the sizes of the k chunks."""
-        k = max(1, self.relation.pages)
-        return replace(self.needs, least_waiting=self._least_waiting(), extra_per_waiting=1, extra_fixed=8 * k)
+        k = max(1, relation.pages)
+        return replace(cls.needs, least_waiting=cls._least_waiting(k), extra_per_waiting=1, extra_fixed=8 * k)
 
-    def _least_waiting(self) -> int:
+    @classmethod
+    def _least_waiting(cls, k: int) -> int:
         """Return the least h_S: one tuple per chunk."""
-        return max(1, self.relation.pages)
+        return k
 
     def _update_cache(self, page: Page, matched: np.ndarray) -> None:
         """Do nothing: MESHJOIN has no cache."""

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 from semistream.joins.meshjoin import MeshJoin
-from semistream.memory_split import Needs, heap_blocks
+from semistream.memory_split import Needs, Shares, heap_blocks
 from semistream.ordered_results import OrderedResults
-from semistream.relation.base import Page
+from semistream.relation.base import Page, Relation
 from semistream.row_store import RowStore
 from semistream.stream_buffer import Chunk
 
@@ -34,9 +34,10 @@ class OrderedMeshJoin(MeshJoin):
         """Count the bytes of all parts, buffers at their full size."""
         return super().memory_used() + self._results.nbytes + self._keyless.nbytes
 
-    def _needs(self, master: pa.Schema) -> Needs:
-        needs = super()._needs(master)
-        strings = heap_blocks(master, self.shares) * RowStore.bytes_per_block(master)
+    @classmethod
+    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares) -> Needs:
+        needs = super()._needs(relation, master, shares)
+        strings = heap_blocks(master, shares) * RowStore.bytes_per_block(master)
         extra = OrderedResults.bytes_per_slot(master) + strings + 1
         return replace(needs, extra_per_waiting=needs.extra_per_waiting + extra)
 

@@ -10,15 +10,19 @@ __all__ = ["RMeshJoin"]
 class RMeshJoin(MeshJoin):
     """MESHJOIN whose queue is not cut into k equal chunks.
 
-    In MESHJOIN h_S is w times k, and a remainder is unused. Here an iteration reads as many tuples as the last one made
-    room for. So all of H_S is used, h_S can be smaller than k, and the size of the disk buffer does not depend on the
-    size of R (X-HYBRIDJOIN 2013, section 2).
+    In MESHJOIN h_S is w times k, and a remainder is unused. Here the k chunks share all of H_S, so their sizes differ
+    by one. H_S fills over a cycle of R, whatever arrives first. h_S can be smaller than k, so the size of the disk
+    buffer does not depend on the size of R (X-HYBRIDJOIN 2013, section 2).
     """
 
     paper_name: ClassVar[str] = "R-MESHJOIN"
 
     def _chunk_size(self) -> int:
-        return self.waiting.slots
+        """Return the page's share of h_S: any k iterations in a row have h_S together."""
+        page, slots = self._iteration % self.k, self.waiting.slots
+        share = slots * (page + 1) // self.k - slots * page // self.k
+        return share or int(not self.pending)  # an empty window takes one tuple at any page
 
-    def _least_waiting(self) -> int:
+    @classmethod
+    def _least_waiting(cls, k: int) -> int:  # noqa: ARG003 - as in MESHJOIN
         return 1

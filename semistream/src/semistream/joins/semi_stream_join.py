@@ -9,7 +9,7 @@ import pyarrow as pa
 from semistream.disk_buffer import DiskBuffer
 from semistream.front_stage import FrontStage
 from semistream.keys import KeyCodec
-from semistream.memory_split import Needs, Shares, split_memory
+from semistream.memory_split import MemorySplit, Needs, Shares, split_memory
 from semistream.output import Output, PageRows, PairOutput, RowOutput
 from semistream.relation.base import Page, Relation
 from semistream.stream_buffer import Chunk, Encoder, StreamBuffer
@@ -60,18 +60,17 @@ class SemiStreamJoin(ABC):
         self.stream = stream
         self.on = (on,) if isinstance(on, str) else tuple(on)
         master = self._check(how, columns, output)
-        keys = pa.schema([stream.field(name) for name in dict.fromkeys(self.on)])
-        self.buffered = stream if output == "rows" else keys
-        self.kept = stream if output == "rows" else pa.schema([] if self._exact else keys)
-        confirming = [name for name in relation.key if name not in master.names and not relation.codec.exact]
-        cached = pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
         self.shares = shares or Shares()
-        self.split = split_memory(memory, self.shares, self._needs(master), relation, self.buffered, self.kept, cached)
+        self.buffered, self.kept, cached = self._columns_kept(relation, stream, self.on, master, output)
+        needs = self._needs(relation, master, self.shares)
+        self.split = split_memory(memory, self.shares, needs, relation, self.buffered, self.kept, cached)
         self.stream_buffer = StreamBuffer(self._encoder(), self.on, self.split.buffer_bytes, self.split.chunk_rows)
         self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
+        sizes = self.split
         self.front_stage = FrontStage(
-            cached, self.split.cache_slots, self.split.cache_blocks, self.split.absent_slots, self.split.chunk_rows
+            cached, sizes.cache_slots, sizes.cache_blocks, sizes.absent_slots, sizes.chunk_rows, sizes.waiting_slots
         )
+        self._version = relation.version
         self.disk_buffer = DiskBuffer(relation)
         self.probed = 0
         outer = how == "left"
@@ -166,13 +165,48 @@ class SemiStreamJoin(ABC):
         """Return whether there is room for enough waiting tuples to make a stream phase worth its fixed cost."""
         return self.waiting.room >= self.waiting.slots // 16
 
-    def _needs(self, master: pa.Schema) -> Needs:  # noqa: ARG002 - some algorithms keep master columns
-        return self.needs
+    @classmethod
+    def divide(  # as the constructor does
+        cls,
+        relation: Relation,
+        stream: pa.Schema,
+        on: tuple[str, ...],
+        memory: int,
+        *,
+        columns: Sequence[str] = (),
+        shares: Shares | None = None,
+        output: Literal["rows", "pairs"] = "rows",
+    ) -> MemorySplit:
+        """Return how a join of this kind would divide its memory, without making it."""
+        shares = shares or Shares()
+        master = pa.schema([relation.schema.field(name) for name in (columns if output == "rows" else ())])
+        buffered, kept, cached = cls._columns_kept(relation, stream, on, master, output)
+        return split_memory(memory, shares, cls._needs(relation, master, shares), relation, buffered, kept, cached)
+
+    @classmethod
+    def _columns_kept(
+        cls, relation: Relation, stream: pa.Schema, on: tuple[str, ...], master: pa.Schema, output: str
+    ) -> tuple[pa.Schema, pa.Schema, pa.Schema]:
+        """Return the columns in the stream buffer, of a waiting tuple, and of a cached row."""
+        keys = pa.schema([stream.field(name) for name in dict.fromkeys(on)])
+        buffered = stream if output == "rows" else keys
+        kept = stream if output == "rows" else pa.schema([] if cls._is_exact(relation) else keys)
+        confirming = [name for name in relation.key if name not in master.names and not relation.codec.exact]
+        return buffered, kept, pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
+
+    @classmethod
+    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares) -> Needs:  # noqa: ARG003 - for those that need more
+        return cls.needs
+
+    @classmethod
+    def _is_exact(cls, relation: Relation) -> bool:
+        """Return whether equal 64-bit keys are a match, so that the key columns need no comparison."""
+        return relation.codec.exact
 
     @property
     def _exact(self) -> bool:
-        """Whether equal 64-bit keys are a match, so that the key columns need no comparison."""
-        return self.relation.codec.exact
+        """Whether equal 64-bit keys are a match."""
+        return self._is_exact(self.relation)
 
     def _encoder(self) -> Encoder:
         """Return the encoder of the stream's key columns; the relation encodes its key columns in the same way."""
@@ -189,6 +223,9 @@ class SemiStreamJoin(ABC):
 
         CHYBRIDJOIN 2017, algorithm 3. Tuples without a key match nothing. Returns how many tuples were read.
         """
+        if (version := self.relation.version) != self._version:
+            self._version = version
+            self.front_stage.forget_absent()
         chunk = self._peek(_HITS_A_MISS * room + _HITS_A_MISS)
         needed = self.waiting.rows.blocks_needed(chunk.rows)
         blocks = self.waiting.rows.free_blocks

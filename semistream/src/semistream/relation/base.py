@@ -98,6 +98,11 @@ class Relation(ABC):
         self.counters.look_ups += 1
         return self._candidates(key)
 
+    @property
+    def version(self) -> int:
+        """Return a number that changes when R may have new rows; then joins look absent keys up again."""
+        return 0
+
     @abstractmethod
     def _read(self, page: int) -> tuple[Page, int]:
         """Read one page. Return it with the number of bytes read."""

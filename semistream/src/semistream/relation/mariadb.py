@@ -1,5 +1,6 @@
 """R in MariaDB or MySQL: pages are ranges of the clustered key, and the index is the table's own."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from semistream.relation.base import Page, Relation, check_keys
 __all__ = ["Connection", "MariaDbRelation"]
 
 Connection = Any  # a connection of pymysql, which is imported only where it is used
+_REMEMBERED = 10.0  # seconds for which a join may take a key for absent without looking it up again
 _GROWTH = 2  # a page can grow to this many times the size that the largest page had when the relation was opened
 
 
@@ -20,25 +22,45 @@ class MariaDbRelation(Relation):
     Opening a relation scans the table's keys once, in order, and keeps the first key of each page. Afterwards rows can
     be inserted, changed and deleted. If a page then no longer fits into its memory, reading it raises ValueError.
 
+    A join remembers absent keys. It finds the row of such a key at most `remembered` seconds after it was inserted.
+
     Args:
         connect: opens a pymysql connection.
         table: the table's name.
         schema: the columns to read, with their Arrow types.
         key: the integer column by which the table is clustered.
         page_rows: rows of a page.
+        remembered: seconds for which a join remembers an absent key.
+        clock: returns the current time in seconds.
     """
 
     def __init__(
-        self, connect: Callable[[], Connection], table: str, schema: pa.Schema, key: str, page_rows: int = 500
+        self,
+        connect: Callable[[], Connection],
+        table: str,
+        schema: pa.Schema,
+        key: str,
+        page_rows: int = 500,
+        *,
+        remembered: float = _REMEMBERED,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        if remembered <= 0:
+            raise ValueError(f"remembered must be more than 0 seconds, got {remembered}: try {_REMEMBERED}")
         self._describe(schema, [key], page_rows)
         if not self.codec.exact:
             raise ValueError(f"key must be one integer column, got {schema.field(key)}: use a page file instead")
+        self._remembered, self._clock = remembered, clock
         self._connect = connect
         self._connection: Connection = None
         self._columns = ", ".join(_quoted(name) for name in schema.names)
         self._table, self._key = _quoted(table), _quoted(key)
         self._measure_pages()
+
+    @property
+    def version(self) -> int:
+        """Return a number that changes every `remembered` seconds: the table does not tell when rows come."""
+        return int(self._clock() / self._remembered)
 
     def close(self) -> None:
         """Close the connection; the next read opens another one."""

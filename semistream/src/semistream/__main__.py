@@ -1,0 +1,66 @@
+"""`python -m semistream explain`: plan a join for a size of R, a memory, a skew and a device."""
+
+import argparse
+import json
+import sys
+
+from semistream.planning.explain import as_json, as_text
+from semistream.planning.machine import DEVICES, PAPERS, on_this_processor
+from semistream.planning.tuner import Goal, NoPlanError, best_of_each, least_memory
+from semistream.planning.workload import Workload
+
+__all__ = ["UNITS", "main", "parser", "size"]
+
+UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30}
+
+
+def size(text: str) -> int:
+    """Read a number of bytes such as 24MB."""
+    number, unit = (text[:-2], text[-2:].upper()) if text[-2:].upper() in UNITS else (text, "")
+    try:
+        found = round(float(number) * UNITS.get(unit, 1))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number of bytes such as 24MB, got {text!r}") from None
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1 byte, got {text!r}")
+    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    made = argparse.ArgumentParser(prog="python -m semistream", description=__doc__)
+    explain = made.add_subparsers(dest="command", required=True).add_parser(
+        "explain", help="print each join's best plan, and the choice with its reason"
+    )
+    explain.add_argument("--rows", type=int, default=2_000_000, help="rows of R (default: %(default)s)")
+    explain.add_argument("--row-bytes", type=int, default=120, help="bytes of a row of R (default: %(default)s)")
+    explain.add_argument("--memory", type=size, default="24MB", help="bytes for the join (default: %(default)s)")
+    explain.add_argument("--exponent", type=float, default=1.0, help="Zipf's exponent of the stream: 0 is uniform")
+    explain.add_argument("--order", choices=("frequency", "none"), default="frequency", help="the order of R")
+    explain.add_argument("--device", choices=tuple(DEVICES), default="ssd", help="what R is on")
+    explain.add_argument("--papers", action="store_true", help="the machine and disk of the papers' time")
+    explain.add_argument("--page-rows", type=int, help="rows of a page, if they are given")
+    explain.add_argument("--longest-wait", type=float, help="seconds that a tuple may wait at most")
+    explain.add_argument("--rate", type=float, help="find the least memory for this many tuples a second")
+    explain.add_argument("--json", action="store_true", help="print JSON")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command."""
+    asked = parser().parse_args(arguments)
+    machine = PAPERS if asked.papers else on_this_processor(asked.device)
+    goal = Goal(asked.longest_wait)
+    try:
+        workload = Workload.of_the_papers(asked.rows, asked.exponent, asked.order, asked.row_bytes)
+        memory = least_memory(workload, asked.rate, machine, goal=goal).plan.memory if asked.rate else asked.memory
+        found = best_of_each(workload, memory, machine, page_rows=asked.page_rows, goal=goal)
+        if not found:
+            raise NoPlanError(f"memory must be enough for one join, got {memory} bytes: give it more, or a longer wait")
+    except ValueError as error:
+        sys.exit(f"semistream explain: {error}")
+    print(json.dumps(as_json(found, workload, memory), indent=2) if asked.json else as_text(found, workload, memory))
+
+
+if __name__ == "__main__":
+    main()

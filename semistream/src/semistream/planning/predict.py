@@ -1,0 +1,203 @@
+"""What a join will do: the cost models of the five papers, one function for each family, over one division of memory.
+
+Every model has the same form: an iteration reads a page, looks its rows up in H_S, and handles the w stream tuples that
+it makes room for. MESHJOIN 2007, equation 2; HYBRIDJOIN 2011, equation 3; Optimised X-HYBRIDJOIN 2012, equation 2;
+X-HYBRIDJOIN 2013, equations 2 and 5:
+
+    c_loop = c_I/O + d c_H + w (c_S + c_A + c_E + c_O),    mu = w / c_loop
+
+The models differ in w, in what is read, and in the share of the stream that meets its row in memory and never waits.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from semistream.joins import BY_NAME
+from semistream.memory_split import MemorySplit, Shares
+from semistream.planning.machine import PAPERS, Machine
+from semistream.planning.waiting import page_shares, round_of_the_queue
+from semistream.planning.workload import SizedRelation, Workload, added_columns
+
+__all__ = ["JOINS", "Plan", "Prediction", "predict"]
+
+_FILL = 1 - 1 / 32  # of H_S on average: a join reads on when a sixteenth of it is free
+# The part of the cached rows that is among the most frequent ones; the others are on their way in or out. CINLJ joins
+# one tuple at a time, and knows less about its rows.
+CACHE_SKILL, CINLJ_SKILL = 0.95, 0.55
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A join, and how it would use its memory.
+
+    Attributes:
+        join: its name in `joins.BY_NAME`.
+        memory: bytes.
+        page_rows: the rows of a page of R.
+        shares: how the memory is divided.
+    """
+
+    join: str
+    memory: int
+    page_rows: int
+    shares: Shares = field(default_factory=Shares)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a plan does with a workload on a machine, in its steady state and under full load.
+
+    Attributes:
+        plan: the plan.
+        split: the sizes of its parts.
+        rate: stream tuples a second: mu.
+        iteration_seconds: c_loop.
+        tuples: stream tuples for an iteration: w, with those that never wait.
+        in_memory: the share of the stream that meets its row in memory.
+        pages_per_1000: pages that are read for 1,000 stream tuples.
+        waiting_seconds: mean time in H_S of a tuple that waits: h_S over the rate of such tuples (Little's law).
+        longest_seconds: the longest time of a tuple in H_S.
+    """
+
+    plan: Plan
+    split: MemorySplit
+    rate: float
+    iteration_seconds: float
+    tuples: float
+    in_memory: float
+    pages_per_1000: float
+    waiting_seconds: float
+    longest_seconds: float
+
+
+@dataclass(frozen=True)
+class _Iteration:
+    """What one iteration does, before its cost is known."""
+
+    pages: float  # read from disk
+    seeks: float
+    probed: float  # rows looked up in H_S
+    index: float  # keys looked up in the index of R
+    waited: float  # tuples that it joins and that had waited
+    in_memory: float  # share of the stream that never waits
+    held: float  # tuples that wait
+    round_iterations: float  # until the oldest tuple of now has left
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """A workload as one plan cuts it."""
+
+    workload: Workload
+    page_rows: int
+    pages: int
+    split: MemorySplit
+
+    def head(self, rows: float) -> float:
+        """Return the share of the stream that asks for the first ranks."""
+        return float(self.workload.skew.head(np.array([min(rows, self.workload.rows)]))[0])
+
+
+def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Prediction:
+    """Predict what a plan does; raise ValueError with the least memory if the plan's memory is too small."""
+    relation = SizedRelation(workload, plan.page_rows)
+    split = BY_NAME[plan.join].divide(
+        relation, workload.stream, workload.on, plan.memory,
+        columns=added_columns(workload), shares=plan.shares, output=workload.output,
+    )  # fmt: skip
+    page_rows = min(plan.page_rows, workload.rows)
+    its = JOINS[plan.join](_Sizes(workload, page_rows, relation.pages, split))
+    tuples = its.waited / (1 - its.in_memory) if its.in_memory < 1 else float("inf")
+    disk = machine.disk
+    reading = its.seeks * disk.seek + its.pages * relation.page_bytes / disk.bytes_per_second + its.index * disk.look_up
+    seconds = reading + its.probed * machine.look_up + tuples * machine.handle + machine.iteration
+    return Prediction(
+        plan=plan,
+        split=split,
+        rate=tuples / seconds,
+        iteration_seconds=seconds,
+        tuples=tuples,
+        in_memory=its.in_memory,
+        pages_per_1000=1000 * its.pages / tuples,
+        waiting_seconds=its.held * seconds / its.waited,
+        longest_seconds=its.round_iterations * seconds,
+    )
+
+
+def _meshjoin(sizes: _Sizes) -> _Iteration:
+    """MESHJOIN 2007, equations 1 and 2: w = h_S / k; a tuple waits for all k pages."""
+    k = sizes.pages
+    w = sizes.split.waiting_slots // k
+    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, 0, w * k, k)
+
+
+def _r_meshjoin(sizes: _Sizes) -> _Iteration:
+    """R-MESHJOIN (X-HYBRIDJOIN 2013, section 2): MESHJOIN without the remainder that w leaves."""
+    k = sizes.pages
+    h = sizes.split.waiting_slots
+    return _Iteration(1, 1 / k, sizes.page_rows, 0, h / k, 0, h, k)
+
+
+def _cmeshjoin(sizes: _Sizes) -> _Iteration:
+    """MESHJOIN for what the front stage does not match (CHYBRIDJOIN 2017, section 3.1)."""
+    k = sizes.pages
+    in_memory = sizes.head(CACHE_SKILL * sizes.split.cache_slots)
+    w = sizes.split.waiting_slots // k
+    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, in_memory, w * k, k)
+
+
+def _hybridjoin(sizes: _Sizes) -> _Iteration:
+    """HYBRIDJOIN 2011, equations 2 and 3, with w as in `waiting.py`."""
+    return _oldest_first(sizes, 0)
+
+
+def _x_hybridjoin(sizes: _Sizes) -> _Iteration:
+    """X-HYBRIDJOIN 2013, equations 5 and 8: each iteration also looks the kept pages up; their tuples stay for one."""
+    kept = min(sizes.split.pinned_pages, sizes.pages)
+    rows = min(kept * sizes.page_rows, sizes.workload.rows)
+    return _oldest_first(sizes, rows if sizes.workload.order == "frequency" else 0, extra_probed=rows, kept=True)
+
+
+def _optimised_x_hybridjoin(sizes: _Sizes) -> _Iteration:
+    """Optimised X-HYBRIDJOIN 2012, equations 2, 4 and 6: the first h_R rows of R are in memory."""
+    return _oldest_first(sizes, sizes.split.cache_slots if sizes.workload.order == "frequency" else 0)
+
+
+def _chybridjoin(sizes: _Sizes) -> _Iteration:
+    """HYBRIDJOIN for what the front stage does not match (CHYBRIDJOIN 2017, section 3.2)."""
+    return _oldest_first(sizes, CACHE_SKILL * sizes.split.cache_slots)
+
+
+def _inlj(sizes: _Sizes) -> _Iteration:
+    """INLJ: a page for each stream tuple (MESHJOIN 2007, section 2; HYBRIDJOIN 2011, section 3)."""
+    return _Iteration(1, 1, sizes.page_rows, 1, 1, 0, 1, 1)
+
+
+def _cinlj(sizes: _Sizes) -> _Iteration:
+    """INLJ for what the front stage does not match (CHYBRIDJOIN 2017, section 3.3)."""
+    return _Iteration(1, 1, sizes.page_rows, 1, 1, sizes.head(CINLJ_SKILL * sizes.split.cache_slots), 1, 1)
+
+
+def _oldest_first(sizes: _Sizes, first_rows: float, *, extra_probed: int = 0, kept: bool = False) -> _Iteration:
+    """Read the page of the oldest tuple; no tuple for the first rows waits."""
+    in_memory = sizes.head(first_rows)
+    shares, counts = page_shares(sizes.workload, sizes.page_rows, round(first_rows))
+    # Tuples for kept pages take their places until the next iteration.
+    fill = 1 - (1 + in_memory) / 32 if kept else _FILL
+    held = sizes.split.waiting_slots * fill
+    its = round_of_the_queue(shares, counts, held)
+    return _Iteration(1, 1, sizes.page_rows + extra_probed, 1, its.served, in_memory, held, its.reads)
+
+
+JOINS: dict[str, Callable[[_Sizes], _Iteration]] = {
+    "meshjoin": _meshjoin,
+    "r_meshjoin": _r_meshjoin,
+    "inlj": _inlj,
+    "hybridjoin": _hybridjoin,
+    "x_hybridjoin": _x_hybridjoin,
+    "optimised_x_hybridjoin": _optimised_x_hybridjoin,
+    "cmeshjoin": _cmeshjoin,
+    "cinlj": _cinlj,
+    "chybridjoin": _chybridjoin,
+}

@@ -1,0 +1,156 @@
+"""Choose page size, division of memory and join by the cost models.
+
+The papers tune one join by calculus over its cost model (MESHJOIN 2007, section 3.2; HYBRIDJOIN 2011, section 4.5;
+Optimised X-HYBRIDJOIN 2012, section 4.4.3; X-HYBRIDJOIN 2013, section 6). Here a coarse grid and a finer one around its
+best point do the same for every join and device.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from semistream.joins import BY_NAME
+from semistream.memory_split import Shares
+from semistream.planning.machine import PAPERS, Machine
+from semistream.planning.predict import JOINS, Plan, Prediction, predict
+from semistream.planning.workload import Workload
+
+__all__ = ["Goal", "NoPlanError", "best_of_each", "least_memory", "tune"]
+
+_COARSE_PAGES = [2**power for power in range(4, 21, 2)]
+_COARSE_SHARES = (0.0, 0.05, 0.15, 0.3, 0.5, 0.7)
+_FINER = (0.5, 0.7, 1.0, 1.4, 2.0)
+_LEAST_SHARE, _MOST_SHARE = 0.005, 0.9
+_ROUNDS = 2
+_MEMORY_STEPS = 12
+
+
+class NoPlanError(ValueError):
+    """No plan reaches the goal: the message says which goal, and the nearest plan."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a plan must keep.
+
+    Attributes:
+        longest_seconds: the longest time that a tuple may wait; None for any.
+    """
+
+    longest_seconds: float | None = None
+
+    def is_met(self, found: Prediction) -> bool:
+        """Return whether a prediction keeps it."""
+        return self.longest_seconds is None or found.longest_seconds <= self.longest_seconds
+
+
+def tune(
+    workload: Workload,
+    memory: int,
+    machine: Machine = PAPERS,
+    *,
+    joins: Sequence[str] = tuple(JOINS),
+    page_rows: int | None = None,
+    goal: Goal | None = None,
+) -> Prediction:
+    """Return the plan with the best rate.
+
+    Args:
+        workload: what is joined.
+        memory: bytes.
+        machine: where.
+        joins: the joins to choose from.
+        page_rows: the rows of a page, if they are given.
+        goal: what a plan must keep.
+
+    Raises:
+        NoPlanError: the memory is too small for each of the joins, or none keeps the goal.
+    """
+    found = best_of_each(workload, memory, machine, joins=joins, page_rows=page_rows, goal=goal)
+    if not found:
+        wanted = "" if goal is None or goal.longest_seconds is None else f" with waits of {goal.longest_seconds:g} s"
+        raise NoPlanError(
+            f"memory must be enough for one of {', '.join(joins)}{wanted}, got {memory} bytes: give it more memory"
+            f"{', or a longer wait' if wanted else ''}"
+        )
+    return max(found.values(), key=lambda each: each.rate)
+
+
+def best_of_each(  # as `tune`
+    workload: Workload,
+    memory: int,
+    machine: Machine = PAPERS,
+    *,
+    joins: Sequence[str] = tuple(JOINS),
+    page_rows: int | None = None,
+    goal: Goal | None = None,
+) -> dict[str, Prediction]:
+    """Return the best plan of each join; a join whose parts do not fit is left out."""
+    found = {}
+    for join in joins:
+        best = _best(join, workload, memory, machine, page_rows, goal or Goal())
+        if best is not None:
+            found[join] = best
+    return found
+
+
+def least_memory(workload: Workload, rate: float, machine: Machine = PAPERS, *, goal: Goal | None = None) -> Prediction:
+    """Return the plan with the least memory, to one percent, that reaches a rate (MESHJOIN 2007, section 3.2).
+
+    Raises:
+        NoPlanError: not even as much memory as R reaches the rate.
+    """
+    most = workload.rows * workload.row_bytes
+    best = tune(workload, most, machine, goal=goal)
+    if best.rate < rate:
+        raise NoPlanError(
+            f"rate must be at most {best.rate:,.0f} a second, which {most} bytes (all of R) reach with "
+            f"{best.plan.join}, got {rate:,.0f}: use a faster device, or several tasks"
+        )
+    low, high = most // 10_000, most
+    for _ in range(_MEMORY_STEPS):
+        middle = round((low * high) ** 0.5)
+        found = best_of_each(workload, middle, machine, goal=goal)
+        fastest = max(found.values(), key=lambda each: each.rate, default=None)
+        if fastest is not None and fastest.rate >= rate:
+            high, best = middle, fastest
+        else:
+            low = middle
+    return best
+
+
+def _best(
+    join: str, workload: Workload, memory: int, machine: Machine, page_rows: int | None, goal: Goal
+) -> Prediction | None:
+    needs = BY_NAME[join].needs
+    shares: Iterable[float] = _COARSE_SHARES if needs.front_stage or needs.pinned_pages else (0.0,)
+    pages: Iterable[int] = _COARSE_PAGES if page_rows is None else (page_rows,)
+    best = _fastest(join, workload, memory, machine, goal, product(pages, shares))
+    for _ in range(_ROUNDS):
+        if best is None:
+            return None
+        around, share = best.plan.page_rows, best.plan.shares.front_stage
+        finer_pages = (around,) if page_rows else {max(1, round(around * factor)) for factor in _FINER}
+        finer_shares = {share} | {min(max(share * factor, _LEAST_SHARE), _MOST_SHARE) for factor in _FINER if share}
+        finer = _fastest(join, workload, memory, machine, goal, product(finer_pages, finer_shares))
+        best = max((each for each in (best, finer) if each), key=lambda each: each.rate)
+    return best
+
+
+def _fastest(
+    join: str,
+    workload: Workload,
+    memory: int,
+    machine: Machine,
+    goal: Goal,
+    points: Iterable[tuple[int, float]],
+) -> Prediction | None:
+    best: Prediction | None = None
+    for page_rows, share in points:
+        try:
+            found = predict(Plan(join, memory, page_rows, Shares(front_stage=share)), workload, machine)
+        except ValueError:  # the parts do not fit
+            continue
+        if goal.is_met(found) and (best is None or found.rate > best.rate):
+            best = found
+    return best
