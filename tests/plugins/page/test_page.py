@@ -115,7 +115,7 @@ def test_an_operator_runs_the_demo_stops_it_and_sees_a_killed_driver(served: Set
     ]  # fmt: skip
     driver.kill()
     kind(frame, "starting")
-    expect(frame.locator(".sentence").first).to_contain_text("Its last start failed with exit code -9", timeout=SOON)
+    expect(frame.locator(".sentence").first).to_contain_text("Its last start was killed by signal 9.", timeout=SOON)
     expect(frame.locator("#marks")).to_contain_text("enrich_stream failed with exit code -9", timeout=LATE)
     shoot(page, "killed")
 
