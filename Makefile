@@ -36,6 +36,11 @@ topic: $(INSTALLED)  ## print new events of the enriched topic (Ctrl-C ends it)
 password: $(INSTALLED)  ## print Airflow's login
 	@$(RUN) password
 
+.PHONY: plan
+PIPELINE ?= sales
+plan: $(INSTALLED)  ## print which join suits a pipeline; PIPELINE=sales by default
+	@$(PYTHON) -m spark_apps.plan_join --pipeline $(PIPELINE)
+
 ##@ Start and stop
 .PHONY: up down clean
 up: install  ## start the services and wait until they are healthy
