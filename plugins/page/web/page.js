@@ -12,7 +12,7 @@ let token = "", chosen = "", states = [];
 const charts = new Charts(at("charts"));
 const cards = new Cards(at("pipelines"), { press: (button) => press(button, () => token), choose });
 
-// The page is a frame of Airflow's. It takes Airflow's theme, and its links open Airflow's own pages outside of the frame.
+// The page is a frame of Airflow's, and takes Airflow's theme.
 const frame = window.parent === window ? null : window.parent;
 
 function theme() {

@@ -1,11 +1,16 @@
-"""`python -m semistream explain`: plan a join for a size of R, a memory, a skew and a device."""
+"""`python -m semistream explain`: plan a join for a size of R, a memory, a skew and a device.
+
+`python -m semistream measure` measures the constants of this machine for it.
+"""
 
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from semistream.planning.explain import as_json, as_text
 from semistream.planning.machine import DEVICES, PAPERS, on_this_processor
+from semistream.planning.measure import measure, read_machine
 from semistream.planning.tuner import Goal, NoPlanError, best_of_each, least_memory
 from semistream.planning.workload import Workload
 
@@ -29,9 +34,10 @@ def size(text: str) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m semistream", description=__doc__)
-    explain = made.add_subparsers(dest="command", required=True).add_parser(
-        "explain", help="print each join's best plan, and the choice with its reason"
-    )
+    commands = made.add_subparsers(dest="command", required=True)
+    measuring = commands.add_parser("measure", help="measure this machine's constants, for `explain --machine`")
+    measuring.add_argument("--file", type=Path, default=Path("machine.json"), help="(default: %(default)s)")
+    explain = commands.add_parser("explain", help="print each join's best plan, and the choice with its reason")
     explain.add_argument("--rows", type=int, default=2_000_000, help="rows of R (default: %(default)s)")
     explain.add_argument("--row-bytes", type=int, default=120, help="bytes of a row of R (default: %(default)s)")
     explain.add_argument("--memory", type=size, default="24MB", help="bytes for the join (default: %(default)s)")
@@ -39,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("--order", choices=("frequency", "none"), default="frequency", help="the order of R")
     explain.add_argument("--device", choices=tuple(DEVICES), default="ssd", help="what R is on")
     explain.add_argument("--papers", action="store_true", help="the machine and disk of the papers' time")
+    explain.add_argument("--machine", type=Path, help="a file that `measure` wrote")
     explain.add_argument("--page-rows", type=int, help="rows of a page, if they are given")
     explain.add_argument("--longest-wait", type=float, help="seconds that a tuple may wait at most")
     explain.add_argument("--rate", type=float, help="find the least memory for this many tuples a second")
@@ -49,9 +56,15 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> None:
     """Run one command."""
     asked = parser().parse_args(arguments)
-    machine = PAPERS if asked.papers else on_this_processor(asked.device)
+    if asked.command == "measure":
+        found_here = measure()
+        found_here.write(asked.file)
+        print(f"{asked.file}: {found_here}")
+        return
     goal = Goal(asked.longest_wait)
     try:
+        machine = PAPERS if asked.papers else on_this_processor(asked.device)
+        machine = read_machine(asked.machine, asked.device) if asked.machine else machine
         workload = Workload.of_the_papers(asked.rows, asked.exponent, asked.order, asked.row_bytes)
         memory = least_memory(workload, asked.rate, machine, goal=goal).plan.memory if asked.rate else asked.memory
         found = best_of_each(workload, memory, machine, page_rows=asked.page_rows, goal=goal)

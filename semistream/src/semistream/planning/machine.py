@@ -15,6 +15,7 @@ class Machine:
         disk: what reading from R takes: c_I/O.
         look_up: seconds to look up a row of R in H_S: c_H.
         handle: seconds for a stream tuple: c_S + c_A + c_E + c_O.
+        wait: seconds more for a tuple that waits; the papers' models have none.
         iteration: seconds for an iteration beside that.
     """
 
@@ -22,14 +23,15 @@ class Machine:
     look_up: float
     handle: float
     iteration: float = 0.0
+    wait: float = 0.0
 
 
 # A machine of the papers' time: a few memory accesses and some objects on a Pentium IV for each step.
 PAPERS = Machine(disk=DISK_7200_RPM, look_up=0.5e-6, handle=1e-6)
 
 
-# A core of 2026 with compiled kernels: docs/joins.md, "Speed". A page costs some calls of Python beside its rows.
-_LOOK_UP, _HANDLE, _ITERATION = 5e-9, 60e-9, 0.2e-3
+# A core of a virtual machine, measured by measure.py on 2026-11-20.
+_LOOK_UP, _HANDLE, _WAIT, _ITERATION = 3.5e-9, 32e-9, 175e-9, 9e-6
 
 DEVICES = {"hdd": DISK_7200_RPM, "ssd": SSD, "object-store": OBJECT_STORE}
 
@@ -38,4 +40,4 @@ def on_this_processor(device: str) -> Machine:
     """Return a machine of today with one of the devices."""
     if device not in DEVICES:
         raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {device!r}: choose one of them")
-    return Machine(disk=DEVICES[device], look_up=_LOOK_UP, handle=_HANDLE, iteration=_ITERATION)
+    return Machine(disk=DEVICES[device], look_up=_LOOK_UP, handle=_HANDLE, iteration=_ITERATION, wait=_WAIT)

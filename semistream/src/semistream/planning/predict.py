@@ -111,7 +111,8 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
     tuples = its.waited / (1 - its.in_memory) if its.in_memory < 1 else float("inf")
     disk = machine.disk
     reading = its.seeks * disk.seek + its.pages * relation.page_bytes / disk.bytes_per_second + its.index * disk.look_up
-    seconds = reading + its.probed * machine.look_up + tuples * machine.handle + machine.iteration
+    seconds = reading + its.probed * machine.look_up + tuples * machine.handle + its.waited * machine.wait
+    seconds += machine.iteration
     return Prediction(
         plan=plan,
         split=split,
