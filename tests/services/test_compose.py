@@ -22,7 +22,7 @@ from foundation.errors import SettingsError
 from foundation.settings import PREFIX, ROOT, SECRET_NAMES, Settings, read_settings
 from services import airflow, health, kafka, mariadb, stack
 from services.accounts import GRANTS
-from spark_apps.running.stop import KEPT_BY
+from spark_apps.running.stop import KEPT_BY, RUN_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,7 +226,7 @@ def test_every_setting_is_set_by_a_service_or_has_a_good_default() -> None:
 
 def test_every_variable_that_the_code_reads_is_a_setting() -> None:
     """Every variable that the code reads is a setting, except internal ones and the installer's interpreter."""
-    internal = {stack.MARK, KEPT_BY, "FRESHET_RUN", "FRESHET_PYTHON"}
+    internal = {stack.MARK, KEPT_BY, RUN_ID, "FRESHET_RUN", "FRESHET_PYTHON"}
     files = [
         file
         for name in ("services", "spark_apps", "plugins", "dags", "quality")

@@ -21,6 +21,7 @@ from semistream.planning.workload import SizedRelation, Workload, added_columns
 
 __all__ = ["JOINS", "Plan", "Prediction", "predict"]
 
+_MOST_IN_MEMORY = 1 - 1e-9  # if all of R is cached, an iteration hardly ever comes
 _FILL = 1 - 1 / 32  # of H_S on average: a join reads on when a sixteenth of it is free
 # The part of the cached rows that is among the most frequent ones; the others are on their way in or out. CINLJ joins
 # one tuple at a time, and knows less about its rows.
@@ -108,7 +109,8 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
     )  # fmt: skip
     page_rows = min(plan.page_rows, workload.rows)
     its = JOINS[plan.join](_Sizes(workload, page_rows, relation.pages, split))
-    tuples = its.waited / (1 - its.in_memory) if its.in_memory < 1 else float("inf")
+    in_memory = min(its.in_memory, _MOST_IN_MEMORY)
+    tuples = its.waited / (1 - in_memory)
     disk = machine.disk
     reading = its.seeks * disk.seek + its.pages * relation.page_bytes / disk.bytes_per_second + its.index * disk.look_up
     seconds = reading + its.probed * machine.look_up + tuples * machine.handle + its.waited * machine.wait
@@ -119,7 +121,7 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
         rate=tuples / seconds,
         iteration_seconds=seconds,
         tuples=tuples,
-        in_memory=its.in_memory,
+        in_memory=in_memory,
         pages_per_1000=1000 * its.pages / tuples,
         waiting_seconds=its.held * seconds / its.waited,
         longest_seconds=its.round_iterations * seconds,
