@@ -75,8 +75,10 @@ class Broker:
             self._process = None
 
     def freeze(self) -> None:
-        """Suspend the broker: its connections stay open, but it does not answer."""
+        """Suspend the broker: its connections stay open, but it does not answer. Return when all its threads stand."""
         self._signal(signal.SIGSTOP)
+        if self._process is not None:
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def thaw(self) -> None:
         """Let a frozen broker continue."""
