@@ -12,6 +12,7 @@ from semistream.planning.workload import Workload
 __all__ = ["as_json", "as_text", "reason"]
 
 _SECONDS_A_MINUTE = 60
+_HARDLY_A_PAGE = 1e-6  # for 1,000 tuples
 
 
 def as_text(found: Mapping[str, Prediction], workload: Workload, memory: int) -> str:
@@ -38,9 +39,14 @@ def reason(ranked: list[Prediction]) -> str:
     best = ranked[0]
     name = BY_NAME[best.plan.join].paper_name
     said = f"{name}, pages of {best.plan.page_rows:,} rows, front_stage={best.plan.shares.front_stage:.2f}: "
-    if best.in_memory:
-        said += f"{best.in_memory:.0%} of the stream meets its row in memory, and "
-    said += f"a page serves {best.tuples:,.0f} tuples."
+    if best.pages_per_1000 < _HARDLY_A_PAGE:
+        said += "the whole stream meets its row in memory, and no page is read."
+    elif best.in_memory:
+        said += (
+            f"{best.in_memory:.0%} of the stream meets its row in memory, and a page serves {best.tuples:,.0f} tuples."
+        )
+    else:
+        said += f"a page serves {best.tuples:,.0f} tuples."
     if len(ranked) > 1:
         second = ranked[1]
         said += (

@@ -21,7 +21,7 @@ from semistream.planning.workload import SizedRelation, Workload, added_columns
 
 __all__ = ["JOINS", "Plan", "Prediction", "predict"]
 
-_MOST_IN_MEMORY = 1 - 1e-9  # if all of R is cached, an iteration hardly ever comes
+_MOST_IN_MEMORY = 1 - 1e-9  # if all of R is cached, an iteration hardly ever comes, and no tuple waits
 _FILL = 1 - 1 / 32  # of H_S on average: a join reads on when a sixteenth of it is free
 # The part of the cached rows that is among the most frequent ones; the others are on their way in or out. CINLJ joins
 # one tuple at a time, and knows less about its rows.
@@ -123,8 +123,8 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
         tuples=tuples,
         in_memory=in_memory,
         pages_per_1000=1000 * its.pages / tuples,
-        waiting_seconds=its.held * seconds / its.waited,
-        longest_seconds=its.round_iterations * seconds,
+        waiting_seconds=its.held * seconds / its.waited if in_memory < _MOST_IN_MEMORY else 0.0,
+        longest_seconds=its.round_iterations * seconds if in_memory < _MOST_IN_MEMORY else 0.0,
     )
 
 
