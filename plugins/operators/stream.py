@@ -115,7 +115,7 @@ class RunProgramOperator(PipelineOperator):
 
     def _skip_as_overtaken(self, loader: Login) -> None:
         wish = read_wish(loader, self.pipeline, self.program)
-        said = "started with other options" if wish and wish.running else "stopped"
+        said = "started" if wish and wish.running else "stopped"
         by = f" by {wish.wished_by} at {wish.asked_at:%Y-%m-%d %H:%M:%S} UTC" if wish else ""
         self._skip(
             f"{self.program} of pipeline {self.pipeline!r} was {said}{by}, after this run was triggered: nothing to "

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LOOKED_BACK_MINUTES = 10
 STEP_SECONDS = 60
 LEAST_LAGS = 4
+LEAST_BEHIND_SECONDS = 10.0  # of a stream whose lag is worth a word: small ones grow and fall by chance
 LEAST_EVENTS = 100  # fewer say nothing about a rate
 SHOWN_CHARACTERS = 200  # of a check's summary
 
@@ -89,7 +90,8 @@ def beyond_bounds(reader: Login, status: Status, bounds: Bounds) -> list[str]:
     half = len(lags) // 2
     looked_back = bool(begins) and now - begins[0] > (LOOKED_BACK_MINUTES - 2) * 60
     # Halves, so that batches of minutes and one dip hide nothing.
-    if looked_back and len(lags) >= LEAST_LAGS and min(lags[half:]) > max(lags[:half]):
+    is_behind = status.behind_seconds > LEAST_BEHIND_SECONDS
+    if looked_back and is_behind and len(lags) >= LEAST_LAGS and min(lags[half:]) > max(lags[:half]):
         found.append(
             f"the lag grows for {LOOKED_BACK_MINUTES} minutes, from {lags[0]:,} to {lags[-1]:,} events: add "
             "cores or memory, or wait for the end of the burst"

@@ -121,9 +121,8 @@ class Status:
             return ""
         killed = end.exit_code < 0
         how = f"was killed by signal {-end.exit_code}" if killed else f"failed with exit code {end.exit_code}"
-        said = (
-            "" if killed or not end.last_line else f": {end.last_line.rstrip('.')}"
-        )  # its last line says nothing of that
+        # What it wrote before it was killed says nothing of that.
+        said = "" if killed or not end.last_line else f": {end.last_line.rstrip('.')}"
         return f"Its last start {how}{said}. It is started again within a minute. "
 
 

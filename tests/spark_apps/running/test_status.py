@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -292,6 +293,8 @@ def test_a_lag_that_grows_for_ten_minutes_is_an_alarm(scene: Scene, grows: bool)
     found = alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1))
     says = "the lag grows for 10 minutes, from 0 to 40 events: add cores or memory, or wait for the end of the burst"
     assert found == ([says] if grows else [])
+    quick = replace(scene.status(), behind_seconds=1.0)
+    assert alarms(scene.loader, quick, Bounds(1, 0.1, 0.1)) == [], "a stream that is a second behind keeps up"
 
 
 def test_a_paused_dag_is_an_alarm_while_the_stream_is_wanted(scene: Scene) -> None:

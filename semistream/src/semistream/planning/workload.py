@@ -1,7 +1,7 @@
 """What is to be joined, as far as a plan needs to know it: the size of R, its order, the skew, and the columns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -64,10 +64,6 @@ class Workload:
         kinds = {"key": pa.int64(), "number": pa.int64(), "quantity": pa.int32()}
         stream = pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()])
         return cls(rows, row_bytes, exponent, order, master, ("id",), stream, ("key",))
-
-    def with_rows(self, rows: int) -> "Workload":
-        """Return the same data with another number of rows in R."""
-        return replace(self, rows=rows)
 
 
 class SizedRelation(Relation):
