@@ -1,5 +1,6 @@
 """List the kernels that joins use and `warm_up` has not loaded; run this in a process of its own."""
 
+import math
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -66,6 +67,7 @@ def _joins(directory: Path) -> Iterator[tuple[pa.Table, SemiStreamJoin]]:
             in_memory = MemoryRelation(table, key, page_rows=8)
             yield from ((stream, make(memory)) for make in _makers(in_memory, stream.schema, on, output="pairs"))
             yield from ((stream, make(memory)) for make in _makers(PageFile(path), stream.schema, on, how="left"))
+            yield stream, CHybridJoin(PageFile(path), stream.schema, on, memory, how="left", single_rows_below=math.inf)
             uncached = PageFile(path, uncached=True)
             yield stream, CHybridJoin(uncached, stream.schema, on, 10 * memory, how="left")
         yield from ((stream, join) for join in _shedding(directory / f"shed {number}", PageFile(path), stream, on))
@@ -94,7 +96,7 @@ def _of_type(path: Path, kind: pa.DataType) -> tuple[pa.Table, SemiStreamJoin]:
     table = pa.table({"id": keys, "price": pa.array(range(50), pa.float32())})
     write_page_file(path, table.schema, table.to_batches(), ["id"], page_rows=8)
     stream = pa.table({"key": keys, "amount": pa.array(range(50), pa.decimal128(20, 2))})
-    return stream, CHybridJoin(PageFile(path), stream.schema, "key", cases.MEMORY)
+    return stream, CHybridJoin(PageFile(path), stream.schema, "key", cases.MEMORY, single_rows_below=math.inf)
 
 
 def _makers(relation: Relation, stream: pa.Schema, on: list[str], **options: Any) -> Iterator[Make]:  # noqa: ANN401

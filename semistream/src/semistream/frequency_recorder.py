@@ -12,6 +12,7 @@ __all__ = ["FrequencyRecorder"]
 
 _SWEEP = 8
 _ROUNDS = 4
+_LEAST_IF_FULL = 2
 
 
 class FrequencyRecorder:
@@ -75,7 +76,7 @@ class FrequencyRecorder:
             if self._overwritten > len(self.frequency) // 64:
                 self.threshold += 1
             elif self._overwritten <= len(self.frequency) // 256:
-                self.threshold = max(1, self.threshold - 1)
+                self.threshold = max(_LEAST_IF_FULL, self.threshold - 1)
             self._seen = 0
             self._overwritten = 0
 

@@ -129,7 +129,7 @@ class FrontStage:
             admitted, slots = self.recorder.victims(f)
             frequent, f = frequent[admitted], f[admitted]
         self.recorder.frequency[slots] = f
-        self.cache.put(page.rows.select(self.cache.rows.schema.names), frequent, page.keys, page.first, slots)
+        self.cache.put(page, frequent, slots)
 
     def remember_absent(self, keys: np.ndarray) -> None:
         """Remember keys that the index of R lacks."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-__all__ = ["Integer", "inlined", "kernel"]
+__all__ = ["Integer", "copy_bytes", "inlined", "kernel"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 Integer = int | np.integer[Any]
@@ -25,3 +25,11 @@ def kernel(function: _F) -> _F:
 def inlined(function: _F) -> _F:
     """Inline a function into each kernel that calls it, because a call would pass seven words for each array."""
     return cast("_F", numba.njit(cache=True, forceinline=True, **_NO_REFERENCES)(function))
+
+
+@inlined
+def copy_bytes(source: np.ndarray, start: Integer, target: np.ndarray, to: Integer, count: Integer) -> None:
+    """Copy bytes. Indices are unsigned, because numba checks at each access whether a signed one is negative."""
+    at, place = np.uint64(start), np.uint64(to)
+    for i in range(np.uint64(count)):
+        target[place + i] = source[at + i]

@@ -124,4 +124,4 @@ class PageRows:
 
     def identify(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows' positions in R."""
-        return self._page.first + rows
+        return self._page.identify(rows)

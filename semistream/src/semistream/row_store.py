@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 from semistream import arrow
-from semistream.kernels import inlined, kernel
+from semistream.kernels import copy_bytes, kernel
 
 __all__ = ["BLOCK_BYTES", "RowStore"]
 
@@ -162,14 +162,6 @@ def _gather(values: np.ndarray, slots: np.ndarray, gathered: np.ndarray) -> None
             gathered[column, i] = values[slots[i], column]
 
 
-@inlined
-def _copy(source: np.ndarray, start: int, target: np.ndarray, to: int, count: int) -> None:
-    """Copy bytes. Indices are unsigned, because numba checks at each access whether a signed one is negative."""
-    at, place = np.uint64(start), np.uint64(to)
-    for i in range(np.uint64(count)):
-        target[place + i] = source[at + i]
-
-
 @kernel
 def _put(
     offsets: np.ndarray,
@@ -193,7 +185,7 @@ def _put(
             block = free[0]
             free[0] = next_[block]
             free[1] -= 1
-            _copy(data, start + done, heap, block * BLOCK_BYTES, min(BLOCK_BYTES, size - done))
+            copy_bytes(data, start + done, heap, block * BLOCK_BYTES, min(BLOCK_BYTES, size - done))
             done += BLOCK_BYTES
 
 
@@ -207,7 +199,7 @@ def _gather_bytes(
         size = offsets[i + 1] - start
         done = 0
         while done < size:
-            _copy(heap, block * BLOCK_BYTES, data, start + done, min(BLOCK_BYTES, size - done))
+            copy_bytes(heap, block * BLOCK_BYTES, data, start + done, min(BLOCK_BYTES, size - done))
             block = next_[block]
             done += BLOCK_BYTES
 

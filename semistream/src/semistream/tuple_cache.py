@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from semistream.hashing import EMPTY, SLOT, erase, find, mix, prefetch_homes, prefetch_match, tag
 from semistream.kernels import Integer, kernel
+from semistream.relation.base import Page
 from semistream.row_store import RowStore
 
 __all__ = ["NONE", "TupleCache", "expect", "slot_of"]
@@ -45,30 +46,28 @@ class TupleCache:
         """Return how many rows can be cached: h_R."""
         return len(self.keys)
 
-    def put(self, page: pa.RecordBatch, rows: np.ndarray, keys: np.ndarray, first: int, slots: np.ndarray) -> None:
+    def put(self, page: Page, rows: np.ndarray, slots: np.ndarray) -> None:
         """Put rows of a page into slots, and overwrite the rows that are there.
 
         From the first row whose strings no longer fit into the heap, rows are left out: room for their strings would
         cost other cached rows.
 
         Args:
-            page: the page's columns.
-            rows: rows of the page; none of them is cached.
-            keys: the 64-bit key of each row of the page.
-            first: the position in R of the page's first row.
+            page: rows of R.
+            rows: those that are put; none of them is cached.
             slots: one slot for each of `rows`.
         """
         overwritten = slots[self._used[slots]]
         _delete(overwritten, self.keys, self.entries)
         self.rows.release(overwritten)
         self._used[overwritten] = False
-        batch = page.take(pa.array(rows))  # few rows of the page
+        batch = page.rows.select(self.rows.schema.names).take(pa.array(rows))  # few rows of the page
         needed = self.rows.blocks_needed(batch)
         if len(needed):
             fit = np.count_nonzero(np.cumsum(needed) <= self.rows.free_blocks)
             rows, slots = rows[:fit], slots[:fit]
-        self.rows.put(batch, np.arange(len(slots)), slots, first + rows)
-        _insert(slots, keys[rows], self.keys, self.entries)
+        self.rows.put(batch, np.arange(len(slots)), slots, page.identify(rows))
+        _insert(slots, page.keys[rows], self.keys, self.entries)
         self._used[slots] = True
         self.count += len(slots) - len(overwritten)
 

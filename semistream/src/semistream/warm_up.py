@@ -1,5 +1,6 @@
 """Loads the joins' kernels ahead of use, so that the first batch of a stream does not wait for them."""
 
+import math
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -49,6 +50,7 @@ def _joins(relation: Relation, stream: pa.Schema, on: list[str]) -> Iterator[Sem
     for algorithm in (CHybridJoin, CMeshJoin, CachedIndexNestedLoopJoin, OrderedMeshJoin):
         yield algorithm(relation, stream, on, _MEMORY, how="left")
     yield CHybridJoin(relation, stream, on, _LITTLE, how="left", columns=["byte"])
+    yield CHybridJoin(relation, stream, on, _MEMORY, how="left", single_rows_below=math.inf)
     if len(on) == 1 and relation.codec.exact:
         yield ConditionMeshJoin(relation, stream, on, _MEMORY, condition=Compare("<", relation.key[0]))
 
@@ -64,6 +66,7 @@ def _rows(count: int, first: int = 0) -> pa.Table:
             "int": pa.array(numbers, pa.int32()),
             "short": pa.array(small, pa.int16()),
             "byte": pa.array(small, pa.int8()),
+            "long text": pa.array([str(n) for n in numbers], pa.large_string()),
             "wide": pa.array(numbers, pa.decimal128(38, 0)),
         }
     )

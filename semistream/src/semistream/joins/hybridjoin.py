@@ -6,11 +6,13 @@ import numpy as np
 from semistream.joins.semi_stream_join import SemiStreamJoin
 from semistream.page_choice import OldestFirst, PageChoice
 from semistream.relation.base import Page
+from semistream.single_rows import SingleRows
 from semistream.stream_table import START
 
 __all__ = ["HybridJoin"]
 
 _MOST_AHEAD = 4096
+_NO_PAGE = -1
 
 
 class HybridJoin(SemiStreamJoin):
@@ -22,14 +24,28 @@ class HybridJoin(SemiStreamJoin):
     Args:
         *args: as in `SemiStreamJoin`.
         page_choice: chooses the tuple whose page is read next; by default the oldest.
+        single_rows_below: read the rows of pages that would serve fewer tuples one by one. 0 reads whole pages only, as
+            the papers do.
         **kwargs: as in `SemiStreamJoin`.
     """
 
     paper_name: ClassVar[str] = "HYBRIDJOIN"
 
-    def __init__(self, *args: Any, page_choice: PageChoice | None = None, **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401
+        page_choice: PageChoice | None = None,
+        single_rows_below: float = 0,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.page_choice = page_choice or OldestFirst()
+        if single_rows_below and not self.relation.reads_rows:
+            raise ValueError(
+                f"single_rows_below must be 0 for a relation that reads whole pages only, got {single_rows_below}: "
+                "leave it out, or use a page file"
+            )
+        self._single_rows = SingleRows(single_rows_below)
 
     def _stream_phase(self) -> None:
         """Lines 3 to 6: read w tuples from the stream buffer into H, and their keys into Q."""
@@ -37,6 +53,15 @@ class HybridJoin(SemiStreamJoin):
             pass
 
     def _disk_phase(self) -> None:
+        """Read from R what the oldest tuples wait for."""
+        if self._single_rows.pay:
+            self._join_single_rows()
+            return
+        before = len(self.waiting)
+        self._join_next_page()
+        self._single_rows.note_page(before - len(self.waiting))
+
+    def _join_next_page(self) -> None:
         """Lines 7 to 15: read the page of the oldest tuple, output all its matches and delete them from H and Q."""
         g, page = self._next_page()
         if page < 0:
@@ -45,6 +70,31 @@ class HybridJoin(SemiStreamJoin):
         self._join(self.disk_buffer.read(page))
         if g in self.waiting.queue:
             self._join_other_candidates(g, key, page)
+
+    def _join_single_rows(self) -> None:
+        """Join the oldest tuples: read a page whole if it is worth that, and of all other pages single rows."""
+        slots = self.waiting.queue.oldest(self.disk_buffer.single_rows)
+        keys = self.waiting.keys(slots)
+        positions = self.relation.find(keys)
+        absent = positions < 0
+        if absent.any():
+            self._output_absent(np.unique(keys[absent]))
+            slots, keys, positions = slots[~absent], keys[~absent], positions[~absent]
+        if not len(slots):
+            return
+        pages = positions // self.relation.page_rows
+        whole = self._single_rows.pages_worth_reading(pages, len(self.waiting))
+        for page in whole.tolist():
+            self._join(self.disk_buffer.read(page))
+        single = np.flatnonzero(~np.isin(pages, whole))
+        if self.relation.codec.exact:  # the first row with a key takes its tuples out of H, a second one finds none
+            self._join(self.disk_buffer.read_rows(positions[single], keys[single]))
+            return
+        single = single[np.unique(positions[single], return_index=True)[1]]
+        self._join(self.disk_buffer.read_rows(positions[single], keys[single]))
+        for g in slots.tolist():
+            if g in self.waiting.queue:  # its fingerprint is that of another key, too
+                self._join_other_candidates(g, int(self.waiting.keys(np.array([g]))[0]), _NO_PAGE)
 
     def _next_page(self) -> tuple[int, int]:
         """Choose a waiting tuple and look up its page. If R lacks its key, output it as unmatched and try the next.

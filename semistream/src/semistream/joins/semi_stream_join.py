@@ -71,7 +71,7 @@ class SemiStreamJoin(ABC):
             cached, sizes.cache_slots, sizes.cache_blocks, sizes.absent_slots, sizes.chunk_rows, sizes.waiting_slots
         )
         self._version = relation.version
-        self.disk_buffer = DiskBuffer(relation)
+        self.disk_buffer = DiskBuffer(relation, self._columns_read(master))
         self.probed = 0
         outer = how == "left"
         self._output: Output = RowOutput(stream, master, outer=outer) if output == "rows" else PairOutput(outer=outer)
@@ -193,6 +193,10 @@ class SemiStreamJoin(ABC):
         kept = stream if output == "rows" else pa.schema([] if cls._is_exact(relation) else keys)
         confirming = [name for name in relation.key if name not in master.names and not relation.codec.exact]
         return buffered, kept, pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
+
+    def _columns_read(self, master: pa.Schema) -> list[str]:
+        """Return the columns of R that are output, and those that confirm a match."""
+        return [*master.names, *(name for name in self.relation.key if name not in master.names and not self._exact)]
 
     @classmethod
     def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares) -> Needs:  # noqa: ARG003 - for those that need more

@@ -14,11 +14,16 @@ __all__ = ["Counters", "IndexedRelation", "Page", "Relation", "check_keys", "che
 
 
 class Page(NamedTuple):
-    """A page of R in memory: consecutive rows."""
+    """Rows of R in memory: a page of consecutive rows, or single rows."""
 
     first: int  # the first row's position in R
     keys: np.ndarray  # 64-bit key of each row
     rows: pa.RecordBatch
+    positions: np.ndarray | None = None  # of single rows
+
+    def identify(self, rows: np.ndarray) -> np.ndarray:
+        """Return the rows' positions in R."""
+        return self.first + rows if self.positions is None else self.positions[rows]
 
 
 @dataclass
@@ -26,8 +31,9 @@ class Counters:
     """What has been read from a relation so far."""
 
     pages_read: int = 0
+    rows_read: int = 0  # one by one
     bytes_read: int = 0
-    seeks: int = 0  # page reads that did not continue the previous one
+    seeks: int = 0  # page reads that did not continue the previous one, and single rows
     look_ups: int = 0  # keys looked up in the index
 
 
@@ -42,6 +48,7 @@ class Relation(ABC):
         page_rows: number of rows in a page; the last page can have fewer.
         page_bytes: bytes of the largest page.
         unique: whether no two rows have the same key.
+        reads_rows: whether single rows can be read.
         counters: what has been read so far.
     """
 
@@ -52,6 +59,7 @@ class Relation(ABC):
     page_rows: int
     page_bytes: int
     unique: bool
+    reads_rows: bool = False
     counters: Counters
 
     def _describe(
@@ -85,6 +93,25 @@ class Relation(ABC):
         self._last_page = page
         return read
 
+    def read_rows(self, positions: np.ndarray, keys: np.ndarray, columns: Sequence[str]) -> Page:
+        """Read single rows, if `reads_rows`.
+
+        Args:
+            positions: of the rows.
+            keys: their 64-bit keys.
+            columns: what is read of each row.
+        """
+        rows = self._read_rows(positions, columns)
+        self.counters.rows_read += len(positions)
+        self.counters.bytes_read += rows.nbytes
+        self.counters.seeks += len(positions)
+        return Page(0, keys, rows, positions)
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """Look up keys in the index, if `reads_rows`. Return the position of a row with each key, or -1."""
+        self.counters.look_ups += len(keys)
+        return self._find(keys)
+
     def locate(self, keys: np.ndarray) -> np.ndarray:
         """Look up keys in the index. Return the page of each key, or -1 if R lacks it."""
         self.counters.look_ups += len(keys)
@@ -107,6 +134,12 @@ class Relation(ABC):
     def _read(self, page: int) -> tuple[Page, int]:
         """Read one page. Return it with the number of bytes read."""
 
+    def _read_rows(self, positions: np.ndarray, columns: Sequence[str]) -> pa.RecordBatch:
+        raise NotImplementedError(f"{type(self).__name__} reads whole pages only")
+
+    def _find(self, keys: np.ndarray) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__} finds pages only")
+
     @abstractmethod
     def _locate(self, keys: np.ndarray) -> np.ndarray: ...
 
@@ -118,6 +151,9 @@ class IndexedRelation(Relation):
     """A relation whose index is a `KeyIndex`."""
 
     _index: KeyIndex
+
+    def _find(self, keys: np.ndarray) -> np.ndarray:
+        return self._index.positions(keys)
 
     def _locate(self, keys: np.ndarray) -> np.ndarray:
         positions = self._index.positions(keys)

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Sequence
 
 import numpy as np
-from semistream.hashing import home, mix, tag
+from semistream.hashing import AHEAD, home, mix, prefetch, tag
 from semistream.kernels import kernel
 
 __all__ = [
@@ -161,18 +161,24 @@ def fill_part(new_keys: np.ndarray, new_positions: np.ndarray, keys: np.ndarray,
 @kernel
 def _find_each(wanted: np.ndarray, keys: np.ndarray, positions: np.ndarray, found: np.ndarray) -> None:
     size = len(keys) // PARTITIONS
-    for i in range(len(wanted)):
-        h = mix(wanted[i])
-        start = np.int64(h >> _SHIFT) * size
-        place = home(tag(h << _BITS), size)
-        found[i] = _EMPTY
-        while positions[start + place] != _EMPTY:
-            if keys[start + place] == wanted[i]:
-                found[i] = positions[start + place]
-                break
-            place += 1
-            if place == size:
-                place = 0
+    for first in range(0, len(wanted), AHEAD):
+        for key in wanted[first : first + AHEAD]:
+            h = mix(key)
+            place = np.int64(h >> _SHIFT) * size + home(tag(h << _BITS), size)
+            prefetch(keys, place)
+            prefetch(positions, place)
+        for i in range(first, min(first + AHEAD, len(wanted))):
+            h = mix(wanted[i])
+            start = np.int64(h >> _SHIFT) * size
+            place = home(tag(h << _BITS), size)
+            found[i] = _EMPTY
+            while positions[start + place] != _EMPTY:
+                if keys[start + place] == wanted[i]:
+                    found[i] = positions[start + place]
+                    break
+                place += 1
+                if place == size:
+                    place = 0
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 from semistream.keys import Fingerprint, fingerprint
 from semistream.relation.base import IndexedRelation, Page, check_keys, is_unique
@@ -24,6 +25,7 @@ class MemoryRelation(IndexedRelation):
         self, table: pa.Table, key: Sequence[str], page_rows: int = 500, *, fingerprint: Fingerprint = fingerprint
     ) -> None:
         self._describe(table.schema, key, page_rows, fingerprint)
+        self.reads_rows = True
         self.row_count = table.num_rows
         batches = table.combine_chunks().to_batches()
         self._rows = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
@@ -38,3 +40,6 @@ class MemoryRelation(IndexedRelation):
         first = page * self.page_rows
         rows = self._rows.slice(first, self.page_rows)
         return Page(first, self._keys[first : first + self.page_rows], rows), self._sizes[page]
+
+    def _read_rows(self, positions: np.ndarray, columns: Sequence[str]) -> pa.RecordBatch:
+        return self._rows.select(columns).take(pa.array(positions))

@@ -3,6 +3,7 @@
 import mmap
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +13,7 @@ from semistream.keys import as_int64
 from semistream.relation import page_file_format as fmt
 from semistream.relation.base import IndexedRelation, Page
 from semistream.relation.key_index import CheckedIndex
+from semistream.relation.row_reader import RowReader
 
 __all__ = ["PageFile"]
 
@@ -43,7 +45,7 @@ class PageFile(IndexedRelation):
         self._offsets: list[int] = entries["offset"].tolist()
         self._lengths: list[int] = entries["length"].tolist()
         self._checksums: list[int] = entries["checksum"].tolist()
-        self._checked = bytearray(self.pages)
+        self._checked = np.zeros(self.pages, dtype=np.bool_)
         self.page_bytes = max(self._lengths, default=0)
         self._index: CheckedIndex = CheckedIndex(
             np.frombuffer(content, np.int64, footer.index_size, footer.index_keys),
@@ -54,6 +56,8 @@ class PageFile(IndexedRelation):
         self._stored = fmt.stored_schema(self.schema, exact=self.codec.exact)
         self._key_column = self._stored.get_field_index(self.key[0] if self.codec.exact else fmt.FINGERPRINT)
         self._uncached = _UncachedReader(path, fmt.aligned(self.page_bytes)) if uncached else None
+        self.reads_rows = not uncached and RowReader.reads(self.schema)
+        self._rows = RowReader(self._file, self._stored, self.pages if self.reads_rows else 0, self.page_rows)
 
     def __enter__(self) -> Self:
         return self
@@ -78,13 +82,22 @@ class PageFile(IndexedRelation):
             message, nbytes = self._uncached.read(offset, length), fmt.aligned(length)
         else:
             message, nbytes = self._file.slice(offset, length), length
-        if not self._checked[page]:
+        new = not self._checked[page]
+        if new:
             self._check(page, message)
-            self._checked[page] = 1
         batch = pa.ipc.read_record_batch(message, self._stored)
+        if new and self.reads_rows:
+            self._rows.note(page, batch)
+        self._checked[page] = True
         keys = as_int64(batch.column(self._key_column))
         rows = batch if self.codec.exact else batch.select(self.schema.names)
         return Page(page * self.page_rows, keys, rows), nbytes
+
+    def _read_rows(self, positions: np.ndarray, columns: Sequence[str]) -> pa.RecordBatch:
+        pages = positions // self.page_rows
+        for page in np.unique(pages[~self._checked[pages]]).tolist():
+            self._read(page)
+        return self._rows.read(positions, columns)
 
     def _check(self, page: int, message: pa.Buffer) -> None:
         if zlib.crc32(message) != self._checksums[page]:
