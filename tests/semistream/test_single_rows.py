@@ -48,8 +48,8 @@ def test_equals_a_nested_loop(
     algorithm: type[HybridJoin],
     kind: str,
     shape: str,
-    in_file: bool,
-    tmp_path: Path,  # noqa: FBT001
+    in_file: bool,  # noqa: FBT001
+    tmp_path: Path,
 ) -> None:
     """The output is the oracle's, whether all rows of a file or some in memory are read one by one."""
     below = ALWAYS if in_file else SOMETIMES
