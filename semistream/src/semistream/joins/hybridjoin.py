@@ -14,21 +14,29 @@ _MOST_AHEAD = 4096
 
 
 class HybridJoin(SemiStreamJoin):
-    """Reads the page of the oldest waiting tuple and joins it with all tuples that wait.
+    """Reads the partition of the oldest waiting tuple and joins it with all tuples that wait.
 
     The paper reads w tuples or none. This join reads the tuples that have arrived, so that none stays in the stream
     buffer when the stream pauses.
 
     Args:
         *args: as in `SemiStreamJoin`.
-        page_choice: chooses the tuple whose page is read next; by default the oldest.
+        page_choice: chooses the tuple whose partition is read next; by default the oldest.
+        from_key: start each partition at the page of that tuple, to repeat the papers' measurements.
         **kwargs: as in `SemiStreamJoin`.
     """
 
     paper_name: ClassVar[str] = "HYBRIDJOIN"
 
-    def __init__(self, *args: Any, page_choice: PageChoice | None = None, **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401
+        page_choice: PageChoice | None = None,
+        from_key: bool = False,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.disk_buffer.from_key = from_key
         self.page_choice = page_choice or OldestFirst()
 
     def _stream_phase(self) -> None:
@@ -37,14 +45,16 @@ class HybridJoin(SemiStreamJoin):
             pass
 
     def _disk_phase(self) -> None:
-        """Lines 7 to 15: read the page of the oldest tuple, output all its matches and delete them from H and Q."""
+        """Lines 7 to 15: read the partition of the oldest tuple, output all its matches and delete them."""
         g, page = self._next_page()
         if page < 0:
             return
         key = int(self.waiting.keys(np.array([g]))[0])
-        self._join(self.disk_buffer.read(page))
+        partition = self.disk_buffer.partition(page)
+        for each in partition:
+            self._join(self.disk_buffer.read(each))
         if g in self.waiting.queue:
-            self._join_other_candidates(g, key, page)
+            self._join_other_candidates(g, key, partition)
 
     def _next_page(self) -> tuple[int, int]:
         """Choose a waiting tuple and look up its page. If R lacks its key, output it as unmatched and try the next.
@@ -94,13 +104,13 @@ class HybridJoin(SemiStreamJoin):
             self._update_cache(page, rows)
             self.waiting.release(slots)
 
-    def _join_other_candidates(self, g: int, key: int, page: int) -> None:
+    def _join_other_candidates(self, g: int, key: int, partition: range) -> None:
         """Join a tuple with the other pages that can have its key; if none matches, output it as unmatched.
 
-        Its first page had no match because fingerprints collide or the master row was deleted.
+        Its partition had no match because fingerprints collide or the master row was deleted.
         """
         for candidate in self.relation.candidates(key):
-            if candidate != page:
+            if candidate not in partition:
                 self._join(self.disk_buffer.read(candidate))
             if g not in self.waiting.queue:
                 return
