@@ -214,7 +214,9 @@ def family(setting: Setting) -> list[Ratio]:
     r = relation(setting, setting.large_page_rows, by_frequency=True)
     names = ("meshjoin", "r_meshjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin")
     mesh, r_mesh, hybrid, x, optimised = [service_rate(name, r, setting, 50 / 240) for name in names]
-    equal_parts = service_rate("x_hybridjoin", r, setting, 50 / 240, shares=Shares(front_stage=0.0))  # one page each
+    page, memory = setting.large_page_rows * (ROW_BYTES + 8), setting.rows * ROW_BYTES * 50 / 240
+    one_page = Shares(front_stage=page / (memory - page))
+    equal_parts = service_rate("x_hybridjoin", r, setting, 50 / 240, shares=one_page)
     uniform, half = (
         [service_rate(name, r, setting, 50 / 240, skew=skew) for name in ("meshjoin", "hybridjoin")]
         for skew in (0.0, 0.5)

@@ -51,9 +51,9 @@ def test_never_uses_more_than_its_budget(
     stream = cases.stream("string", numbers)
     join = algorithm(_relation(), stream.schema, "a", memory, how="left", shares=shares)
     used, arrays = join.memory_used(), _array_bytes(join)
-    reserved = join.stream_buffer.capacity + join.disk_buffer.nbytes * (1 + join.split.pinned_pages)
+    reserved = join.stream_buffer.capacity + join.disk_buffer.nbytes
     assert used <= memory
-    assert arrays <= used - reserved + join.split.pinned_pages * join.disk_buffer.nbytes
+    assert arrays <= used - reserved
     for batch in stream.to_batches(max_chunksize=batch_rows):
         join.feed(batch)
         assert _array_bytes(join) == arrays
@@ -67,9 +67,9 @@ def test_never_uses_more_than_its_budget(
 def test_all_arrays_are_counted(algorithm: type[SemiStreamJoin]) -> None:
     """Without the reserved buffers, `memory_used` is the size of all arrays, byte for byte."""
     join = algorithm(_relation(), cases.stream("string", []).schema, "a", 50_000)
-    reserved = join.stream_buffer.capacity + join.disk_buffer.nbytes * (1 + join.split.pinned_pages)
-    pinned = sum(page.keys.nbytes for page in getattr(join, "_pinned", []))
-    assert _array_bytes(join) == join.memory_used() - reserved + pinned
+    reserved = join.stream_buffer.capacity + join.disk_buffer.nbytes + join.split.kept_bytes
+    kept = sum(page.keys.nbytes for page in getattr(join, "_kept", []))
+    assert _array_bytes(join) == join.memory_used() - reserved + kept
 
 
 @pytest.mark.parametrize("algorithm", cases.JOINS)

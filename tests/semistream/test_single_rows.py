@@ -86,7 +86,7 @@ def test_reads_pages_while_many_tuples_wait_for_each_and_rows_when_few_do() -> N
     """A page that serves `single_rows_below` tuples is read whole; the rest of the queue costs single rows."""
     table = pa.table({"id": np.arange(4000), "value": np.arange(4000)})
     busy, quiet = np.tile(np.arange(100), 20), np.arange(100, 4000, 100)  # one page of 100 rows, and 39 of one tuple
-    for keys, pages, rows in ((busy, 1, 0), (quiet, 1, 38), (np.concatenate([quiet, busy]), 2, 38)):
+    for keys, pages, rows in ((busy, 1, 0), (quiet, 0, 39), (np.concatenate([quiet, busy]), 2, 38)):
         relation = MemoryRelation(table, ["id"], page_rows=100)
         stream = pa.table({"key": keys})
         join = HybridJoin(relation, stream.schema, "key", 400_000, single_rows_below=50)

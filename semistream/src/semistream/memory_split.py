@@ -30,7 +30,7 @@ class Shares:
 
     Attributes:
         stream_buffer: share for the stream buffer and the arrays that one chunk of it needs.
-        front_stage: share for H_R or, in X-HYBRIDJOIN, for the non-swappable pages; other joins ignore it.
+        front_stage: share for H_R or, in X-HYBRIDJOIN, for the non-swappable part; other joins ignore it.
         absent: share for the table of absent keys; joins without a front stage ignore it.
         string_bytes: expected length of a string or binary value.
     """
@@ -57,7 +57,8 @@ class MemorySplit:
     cache_slots: int
     cache_blocks: int
     absent_slots: int
-    pinned_pages: int
+    kept_rows: int  # of R's first rows, if their mean size is that of the largest page's rows
+    kept_bytes: int  # for them and their keys
     waiting_slots: int  # h_S
     waiting_blocks: int
 
@@ -67,7 +68,7 @@ class Needs:
     """What a join needs in addition to stream buffer, disk buffer and H_S, and the limits of h_S."""
 
     front_stage: bool = False
-    pinned_pages: bool = False
+    kept_rows: bool = False
     least_waiting: int = _LEAST
     most_waiting: int = 2**31 - 1
     extra_per_waiting: int = 0
@@ -105,12 +106,13 @@ def split_memory(
     waiting_strings = heap_blocks(kept, shares) * RowStore.bytes_per_block(kept)
     waiting_slot = WaitingTuples.bytes_per_slot(kept) + waiting_strings + needs.extra_per_waiting
     page = DiskBuffer.size(relation)
+    kept_row = DiskBuffer.row_size(relation)
     fixed = _SMALL + page + needs.extra_fixed
     least = (
         fixed
         + _LEAST * chunk_row
         + needs.front_stage * _LEAST * (cache_slot + FrontStage.BYTES_PER_ABSENT_KEY)
-        + needs.pinned_pages * page
+        + needs.kept_rows * _LEAST * kept_row
         + needs.least_waiting * waiting_slot
     )
     if memory < least:
@@ -120,21 +122,21 @@ def split_memory(
         )
 
     def slots(share: float, size: int) -> int:
-        """Return the slots of a part: the least, and as many more as its share allows."""
+        """Return the slots or rows of a part: the least, and as many more as its share allows."""
         return _LEAST + int(share * (memory - least)) // size
 
     chunk_rows = min(slots(shares.stream_buffer, chunk_row), _MOST_CHUNK_ROWS)
     buffer_bytes = chunk_rows * buffered_row
     cache_slots = slots(shares.front_stage, cache_slot) if needs.front_stage else 0
     absent_slots = slots(shares.absent, FrontStage.BYTES_PER_ABSENT_KEY) if needs.front_stage else 0
-    pinned = needs.pinned_pages * max(1, int(shares.front_stage * (memory - least)) // page)
+    kept_rows = slots(shares.front_stage, kept_row) if needs.kept_rows else 0
     rest = (
         memory
         - fixed
         - chunk_rows * chunk_row
         - cache_slots * cache_slot
         - absent_slots * FrontStage.BYTES_PER_ABSENT_KEY
-        - pinned * page
+        - kept_rows * kept_row
     )
     waiting_slots = min(rest // waiting_slot, needs.most_waiting)
     return MemorySplit(
@@ -143,7 +145,8 @@ def split_memory(
         cache_slots=cache_slots,
         cache_blocks=cache_slots * heap_blocks(cached, shares),
         absent_slots=absent_slots,
-        pinned_pages=pinned,
+        kept_rows=kept_rows,
+        kept_bytes=kept_rows * kept_row,
         waiting_slots=waiting_slots,
         waiting_blocks=min(
             (rest - waiting_slots * (waiting_slot - waiting_strings)) // (BLOCK_BYTES + 4),

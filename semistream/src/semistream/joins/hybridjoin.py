@@ -12,20 +12,21 @@ from semistream.stream_table import START
 __all__ = ["HybridJoin"]
 
 _MOST_AHEAD = 4096
-_NO_PAGE = -1
+_NO_PAGES = range(0)
 
 
 class HybridJoin(SemiStreamJoin):
-    """Reads the page of the oldest waiting tuple and joins it with all tuples that wait.
+    """Reads the partition of the oldest waiting tuple and joins it with all tuples that wait.
 
     The paper reads w tuples or none. This join reads the tuples that have arrived, so that none stays in the stream
     buffer when the stream pauses.
 
     Args:
         *args: as in `SemiStreamJoin`.
-        page_choice: chooses the tuple whose page is read next; by default the oldest.
-        single_rows_below: read the rows of pages that would serve fewer tuples one by one. 0 reads whole pages only, as
-            the papers do.
+        page_choice: chooses the tuple whose partition is read next; by default the oldest.
+        from_key: start each partition at the page of that tuple, to repeat the papers' measurements.
+        single_rows_below: read the rows of partitions that would serve fewer tuples one by one. 0 reads whole
+            partitions only, as the papers do.
         **kwargs: as in `SemiStreamJoin`.
     """
 
@@ -35,10 +36,12 @@ class HybridJoin(SemiStreamJoin):
         self,
         *args: Any,  # noqa: ANN401
         page_choice: PageChoice | None = None,
+        from_key: bool = False,
         single_rows_below: float = 0,
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.disk_buffer.from_key = from_key
         self.page_choice = page_choice or OldestFirst()
         if single_rows_below and not self.relation.reads_rows:
             raise ValueError(
@@ -54,25 +57,26 @@ class HybridJoin(SemiStreamJoin):
 
     def _disk_phase(self) -> None:
         """Read from R what the oldest tuples wait for."""
-        if self._single_rows.pay:
+        if self._single_rows.pay(len(self.waiting)):
             self._join_single_rows()
             return
         before = len(self.waiting)
-        self._join_next_page()
-        self._single_rows.note_page(before - len(self.waiting))
+        self._join_next_partition()
+        self._single_rows.note(before - len(self.waiting))
 
-    def _join_next_page(self) -> None:
-        """Lines 7 to 15: read the page of the oldest tuple, output all its matches and delete them from H and Q."""
+    def _join_next_partition(self) -> None:
+        """Lines 7 to 15: read the partition of the oldest tuple, output all its matches and delete them."""
         g, page = self._next_page()
         if page < 0:
             return
         key = int(self.waiting.keys(np.array([g]))[0])
-        self._join(self.disk_buffer.read(page))
+        partition = self.disk_buffer.partition(page)
+        self._join_partition(partition)
         if g in self.waiting.queue:
-            self._join_other_candidates(g, key, page)
+            self._join_other_candidates(g, key, partition)
 
     def _join_single_rows(self) -> None:
-        """Join the oldest tuples: read a page whole if it is worth that, and of all other pages single rows."""
+        """Join the oldest tuples: read a partition whole if it is worth that, and single rows of all others."""
         slots = self.waiting.queue.oldest(self.disk_buffer.single_rows)
         keys = self.waiting.keys(slots)
         positions = self.relation.find(keys)
@@ -82,11 +86,11 @@ class HybridJoin(SemiStreamJoin):
             slots, keys, positions = slots[~absent], keys[~absent], positions[~absent]
         if not len(slots):
             return
-        pages = positions // self.relation.page_rows
-        whole = self._single_rows.pages_worth_reading(pages, len(self.waiting))
-        for page in whole.tolist():
-            self._join(self.disk_buffer.read(page))
-        single = np.flatnonzero(~np.isin(pages, whole))
+        partitions = positions // (self.relation.page_rows * self.disk_buffer.partition_pages)
+        whole = self._single_rows.worth_reading(partitions, len(self.waiting))
+        for partition in whole.tolist():
+            self._join_partition(self.disk_buffer.partition(partition * self.disk_buffer.partition_pages))
+        single = np.flatnonzero(~np.isin(partitions, whole))
         if self.relation.codec.exact:  # the first row with a key takes its tuples out of H, a second one finds none
             self._join(self.disk_buffer.read_rows(positions[single], keys[single]))
             return
@@ -94,7 +98,7 @@ class HybridJoin(SemiStreamJoin):
         self._join(self.disk_buffer.read_rows(positions[single], keys[single]))
         for g in slots.tolist():
             if g in self.waiting.queue:  # its fingerprint is that of another key, too
-                self._join_other_candidates(g, int(self.waiting.keys(np.array([g]))[0]), _NO_PAGE)
+                self._join_other_candidates(g, int(self.waiting.keys(np.array([g]))[0]), _NO_PAGES)
 
     def _next_page(self) -> tuple[int, int]:
         """Choose a waiting tuple and look up its page. If R lacks its key, output it as unmatched and try the next.
@@ -126,6 +130,10 @@ class HybridJoin(SemiStreamJoin):
             self._output.unmatched(self.waiting.rows, self._found_slots[:found])
             self.waiting.release(self._found_slots[:found])
 
+    def _join_partition(self, partition: range) -> None:
+        for page in partition:
+            self._join(self.disk_buffer.read(page))
+
     def _join(self, page: Page) -> None:
         """Output r joined with H for each tuple r of the page, in portions that fit into memory; delete the matches.
 
@@ -144,13 +152,13 @@ class HybridJoin(SemiStreamJoin):
             self._update_cache(page, rows)
             self.waiting.release(slots)
 
-    def _join_other_candidates(self, g: int, key: int, page: int) -> None:
+    def _join_other_candidates(self, g: int, key: int, partition: range) -> None:
         """Join a tuple with the other pages that can have its key; if none matches, output it as unmatched.
 
-        Its first page had no match because fingerprints collide or the master row was deleted.
+        Its partition had no match because fingerprints collide or the master row was deleted.
         """
         for candidate in self.relation.candidates(key):
-            if candidate != page:
+            if candidate not in partition:
                 self._join(self.disk_buffer.read(candidate))
             if g not in self.waiting.queue:
                 return

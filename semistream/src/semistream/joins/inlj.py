@@ -18,3 +18,4 @@ class IndexNestedLoopJoin(HybridJoin):
 
     paper_name: ClassVar[str] = "INLJ"
     needs: ClassVar[Needs] = Needs(least_waiting=1, most_waiting=1)
+    partitioned: ClassVar[bool] = False

@@ -14,9 +14,12 @@ __all__ = ["MeshJoin"]
 
 
 class MeshJoin(SemiStreamJoin):
-    """Scans R in a cycle and joins each page with a window of the stream; needs no index.
+    """Scans R in a cycle and joins each partition with a window of the stream; needs no index.
 
-    A tuple leaves the window once it has met all k pages of R. The window holds k chunks of w tuples.
+    A tuple leaves the window once it has met all pages of R. The window holds k chunks of w tuples, where k is the
+    number of partitions. A chunk begins at the page that is read next, and leaves when the scan is back at that page.
+    So partitions can change their size between two iterations: the scan stops at each page where a chunk began, and
+    chunks begin only where one of the new partitions does.
     """
 
     paper_name: ClassVar[str] = "MESHJOIN"
@@ -24,11 +27,25 @@ class MeshJoin(SemiStreamJoin):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
-        self.k = max(1, self.relation.pages)
         self._matched = np.zeros(self.waiting.slots, dtype=np.bool_)
-        self._chunks = np.zeros(self.k, dtype=np.int64)  # tuples that entered the window, by iteration
-        self._iteration = 0
+        self._chunks = np.zeros(max(1, self.relation.pages), dtype=np.int64)  # tuples of each chunk, by its first page
+        self._next_page = 0
         self._entered = 0  # tuples that entered the window since the last iteration
+
+    @property
+    def k(self) -> int:
+        """Count the partitions of R: iterations until a tuple has met all of R."""
+        return max(1, self.disk_buffer.partitions)
+
+    def read_partitions_of(self, pages: int) -> None:
+        """Read partitions of this many pages from the next iteration on; h_S must be enough for a tuple in each."""
+        all_pages, slots = self.relation.pages, self.waiting.slots
+        if self._least_waiting(-(-all_pages // max(pages, 1))) > slots:
+            raise ValueError(
+                f"partition_pages must be at least {-(-all_pages // slots)}, so that R has no more partitions than the "
+                f"{slots} tuples that can wait, got {pages}: use larger partitions, or give the join more memory"
+            )
+        super().read_partitions_of(pages)
 
     def memory_used(self) -> int:
         """Count the bytes of all parts, buffers at their full size."""
@@ -36,6 +53,8 @@ class MeshJoin(SemiStreamJoin):
 
     def _stream_phase(self) -> None:
         """Lines 2, 7 and 8: read w tuples of S, add them to H and enqueue them in Q."""
+        if self.pending and self._next_page != self.disk_buffer.partition(self._next_page).start:
+            return  # in the middle of a partition, after their size has changed
         while len(self.stream_buffer) and (room := min(self._chunk_size() - self._entered, self.waiting.room)) > 0:
             before = len(self.waiting)
             read = self._probe_front_stage(room)
@@ -44,13 +63,22 @@ class MeshJoin(SemiStreamJoin):
                 return
 
     def _disk_phase(self) -> None:
-        """Lines 2, 9, 10: read the next page of R and join it with H. Then expire the tuples that have met all of R."""
-        if self.relation.pages:
-            self._join(self.disk_buffer.read(self._iteration % self.k))
-        self._chunks[self._iteration % self.k] = self._entered
+        """Lines 2, 9, 10: join the next partition of R with H. Then expire the tuples that have met all of R."""
+        partition = self._next_partition()
+        for page in partition if self.relation.pages else ():
+            self._join(self.disk_buffer.read(page))
+        self._chunks[self._next_page] = self._entered
         self._entered = 0
-        self._iteration += 1
-        self._expire(int(self._chunks[self._iteration % self.k]))
+        self._next_page = partition.stop % len(self._chunks)
+        self._expire(int(self._chunks[self._next_page]))
+        self._chunks[self._next_page] = 0
+
+    def _next_partition(self) -> range:
+        """Return the pages from the next one to the end of its partition, or to where a chunk began."""
+        start = self._next_page
+        stop = max(self.disk_buffer.partition(start).stop, 1)
+        began = np.flatnonzero(self._chunks[start + 1 : stop])
+        return range(start, start + 1 + int(began[0]) if len(began) else stop)
 
     def _join(self, page: Page) -> None:
         """Output r joined with H for each tuple r of the page, in portions that fit into memory."""
@@ -86,10 +114,11 @@ class MeshJoin(SemiStreamJoin):
         return True
 
     @classmethod
-    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares) -> Needs:  # noqa: ARG003 - as in the base
-        """Add for each waiting tuple whether it has matched, and the sizes of the k chunks."""
-        k = max(1, relation.pages)
-        return replace(cls.needs, least_waiting=cls._least_waiting(k), extra_per_waiting=1, extra_fixed=8 * k)
+    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares, partitions: int) -> Needs:  # noqa: ARG003 - as in the base
+        """Add for each waiting tuple whether it has matched, and for each page the size of its chunk."""
+        chunks = 8 * max(1, relation.pages)
+        least = cls._least_waiting(max(1, partitions))
+        return replace(cls.needs, least_waiting=least, extra_per_waiting=1, extra_fixed=chunks)
 
     @classmethod
     def _least_waiting(cls, k: int) -> int:

@@ -35,8 +35,8 @@ class OrderedMeshJoin(MeshJoin):
         return super().memory_used() + self._results.nbytes + self._keyless.nbytes
 
     @classmethod
-    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares) -> Needs:
-        needs = super()._needs(relation, master, shares)
+    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares, partitions: int) -> Needs:
+        needs = super()._needs(relation, master, shares, partitions)
         strings = heap_blocks(master, shares) * RowStore.bytes_per_block(master)
         extra = OrderedResults.bytes_per_slot(master) + strings + 1
         return replace(needs, extra_per_waiting=needs.extra_per_waiting + extra)

@@ -33,6 +33,7 @@ class SemiStreamJoin(ABC):
         shares: how the memory is divided.
         output: "rows" for Arrow record batches; "pairs" for the numbers of stream tuples and the positions in R of
             their master rows, so that memory holds keys only.
+        partition_pages: pages of R that an iteration reads; `read_partitions_of` changes it while the join runs.
 
     Attributes:
         buffered: schema of the stream buffer.
@@ -43,6 +44,7 @@ class SemiStreamJoin(ABC):
     paper_name: ClassVar[str]  # the algorithm's name in its paper
     needs: ClassVar[Needs] = Needs()
     unique_key: ClassVar[bool] = True  # whether the key of R must be unique
+    partitioned: ClassVar[bool] = True  # whether an iteration can read several pages
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class SemiStreamJoin(ABC):
         columns: Sequence[str] | None = None,
         shares: Shares | None = None,
         output: Literal["rows", "pairs"] = "rows",
+        partition_pages: int = 1,
     ) -> None:
         self.relation = relation
         self.stream = stream
@@ -62,7 +65,9 @@ class SemiStreamJoin(ABC):
         master = self._check(how, columns, output)
         self.shares = shares or Shares()
         self.buffered, self.kept, cached = self._columns_kept(relation, stream, self.on, master, output)
-        needs = self._needs(relation, master, self.shares)
+        self._check_partition(partition_pages)
+        self.disk_buffer = DiskBuffer(relation, self._columns_read(master), partition_pages)
+        needs = self._needs(relation, master, self.shares, self.disk_buffer.partitions)
         self.split = split_memory(memory, self.shares, needs, relation, self.buffered, self.kept, cached)
         self.stream_buffer = StreamBuffer(self._encoder(), self.on, self.split.buffer_bytes, self.split.chunk_rows)
         self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
@@ -71,7 +76,6 @@ class SemiStreamJoin(ABC):
             cached, sizes.cache_slots, sizes.cache_blocks, sizes.absent_slots, sizes.chunk_rows, sizes.waiting_slots
         )
         self._version = relation.version
-        self.disk_buffer = DiskBuffer(relation, self._columns_read(master))
         self.probed = 0
         outer = how == "left"
         self._output: Output = RowOutput(stream, master, outer=outer) if output == "rows" else PairOutput(outer=outer)
@@ -120,6 +124,11 @@ class SemiStreamJoin(ABC):
             rows = np.arange(len(first_rows.keys))
             self.front_stage.admit(first_rows, rows, np.ones(len(rows), dtype=np.int32))
 
+    def read_partitions_of(self, pages: int) -> None:
+        """Read partitions of this many pages from the next iteration on."""
+        self._check_partition(pages)
+        self.disk_buffer.partition_pages = pages
+
     @property
     def pending(self) -> int:
         """Count the stream tuples that the join has read and not joined yet."""
@@ -144,7 +153,7 @@ class SemiStreamJoin(ABC):
 
     @abstractmethod
     def _disk_phase(self) -> None:
-        """Read a page of R and join it with the tuples that wait."""
+        """Read a partition of R and join its pages with the tuples that wait."""
 
     def _read_all(self) -> list[Any]:
         """Empty the stream buffer; whenever no more tuples can wait, read a page to make room."""
@@ -176,12 +185,15 @@ class SemiStreamJoin(ABC):
         columns: Sequence[str] = (),
         shares: Shares | None = None,
         output: Literal["rows", "pairs"] = "rows",
+        partition_pages: int = 1,
     ) -> MemorySplit:
         """Return how a join of this kind would divide its memory, without making it."""
         shares = shares or Shares()
+        partitions = DiskBuffer(relation, (), partition_pages).partitions
         master = pa.schema([relation.schema.field(name) for name in (columns if output == "rows" else ())])
         buffered, kept, cached = cls._columns_kept(relation, stream, on, master, output)
-        return split_memory(memory, shares, cls._needs(relation, master, shares), relation, buffered, kept, cached)
+        needs = cls._needs(relation, master, shares, partitions)
+        return split_memory(memory, shares, needs, relation, buffered, kept, cached)
 
     @classmethod
     def _columns_kept(
@@ -199,7 +211,7 @@ class SemiStreamJoin(ABC):
         return [*master.names, *(name for name in self.relation.key if name not in master.names and not self._exact)]
 
     @classmethod
-    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares) -> Needs:  # noqa: ARG003 - for those that need more
+    def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares, partitions: int) -> Needs:  # noqa: ARG003 - for those that need more
         return cls.needs
 
     @classmethod
@@ -295,6 +307,13 @@ class SemiStreamJoin(ABC):
                 f"got {unknown + clashes}: correct their names, or rename the stream's columns"
             )
         return pa.schema([self.relation.schema.field(name) for name in (names if output == "rows" else [])])
+
+    def _check_partition(self, pages: int) -> None:
+        if pages != 1 and not self.partitioned:
+            raise ValueError(
+                f"partition_pages must be 1 for {type(self).__name__}, which reads a page for each tuple, got {pages}: "
+                "use HybridJoin or CHybridJoin for partitions of several pages"
+            )
 
     def _check_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if not batch.schema.equals(self.stream):

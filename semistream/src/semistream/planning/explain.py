@@ -74,7 +74,7 @@ def _parts(split: MemorySplit) -> str:
     parts = {
         "waiting": split.waiting_slots,
         "cached rows": split.cache_slots,
-        "kept pages": split.pinned_pages,
+        "kept rows": split.kept_rows,
         "read at once": split.chunk_rows,
     }
     return ", ".join(f"{name} {count:,}" for name, count in parts.items() if count)

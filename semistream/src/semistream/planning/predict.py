@@ -10,12 +10,13 @@ The models differ in w, in what is read, and in the share of the stream that mee
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from semistream.joins import BY_NAME
 from semistream.memory_split import MemorySplit, Shares
 from semistream.planning.machine import PAPERS, Machine
+from semistream.planning.simulated_queue import simulate
 from semistream.planning.waiting import page_shares, round_of_the_queue
 from semistream.planning.workload import SizedRelation, Workload, added_columns
 
@@ -37,12 +38,16 @@ class Plan:
         memory: bytes.
         page_rows: the rows of a page of R.
         shares: how the memory is divided.
+        partition_pages: the pages that an iteration reads.
+        from_key: whether a partition starts at the page of the looked-up key (`HybridJoin`).
     """
 
     join: str
     memory: int
     page_rows: int
     shares: Shares = field(default_factory=Shares)
+    partition_pages: int = 1
+    from_key: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,9 +96,24 @@ class _Sizes:
     """A workload as one plan cuts it."""
 
     workload: Workload
-    page_rows: int
+    plan: Plan
     pages: int
     split: MemorySplit
+
+    @property
+    def partitions(self) -> int:
+        """Count the partitions of R."""
+        return -(-self.pages // self.plan.partition_pages)
+
+    @property
+    def partition(self) -> float:
+        """Return the pages of a partition, on average: the last one can have fewer."""
+        return self.pages / self.partitions
+
+    @property
+    def page(self) -> float:
+        """Return the rows of a page, on average."""
+        return self.workload.rows / self.pages
 
     def head(self, rows: float) -> float:
         """Return the share of the stream that asks for the first ranks."""
@@ -106,14 +126,16 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
     split = BY_NAME[plan.join].divide(
         relation, workload.stream, workload.on, plan.memory,
         columns=added_columns(workload), shares=plan.shares, output=workload.output,
+        partition_pages=plan.partition_pages,
     )  # fmt: skip
-    page_rows = min(plan.page_rows, workload.rows)
-    its = JOINS[plan.join](_Sizes(workload, page_rows, relation.pages, split))
+    sizes = _Sizes(workload, plan, relation.pages, split)
+    its = JOINS[plan.join](sizes)
     in_memory = min(its.in_memory, _MOST_IN_MEMORY)
     tuples = its.waited / (1 - in_memory)
     disk = machine.disk
-    reading = its.seeks * disk.seek + its.pages * relation.page_bytes / disk.bytes_per_second + its.index * disk.look_up
-    seconds = reading + its.probed * machine.look_up + tuples * machine.handle + its.waited * machine.wait
+    transfer = its.pages * sizes.page * workload.row_bytes / disk.bytes_per_second
+    seconds = its.seeks * disk.seek + transfer + its.index * disk.look_up
+    seconds += its.probed * machine.look_up + tuples * machine.handle + its.waited * machine.wait
     seconds += machine.iteration
     return Prediction(
         plan=plan,
@@ -129,25 +151,27 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
 
 
 def _meshjoin(sizes: _Sizes) -> _Iteration:
-    """MESHJOIN 2007, equations 1 and 2: w = h_S / k; a tuple waits for all k pages."""
-    k = sizes.pages
-    w = sizes.split.waiting_slots // k
-    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, 0, w * k, k)
+    """MESHJOIN 2007, equations 1 and 2: w = h_S / k; a tuple waits for all k partitions."""
+    return _scan(sizes, 0)
 
 
 def _r_meshjoin(sizes: _Sizes) -> _Iteration:
     """R-MESHJOIN (X-HYBRIDJOIN 2013, section 2): MESHJOIN without the remainder that w leaves."""
-    k = sizes.pages
-    h = sizes.split.waiting_slots
-    return _Iteration(1, 1 / k, sizes.page_rows, 0, h / k, 0, h, k)
+    k, h = sizes.partitions, sizes.split.waiting_slots
+    return replace(_scan(sizes, 0), waited=h / k, held=h)
 
 
 def _cmeshjoin(sizes: _Sizes) -> _Iteration:
     """MESHJOIN for what the front stage does not match (CHYBRIDJOIN 2017, section 3.1)."""
-    k = sizes.pages
-    in_memory = sizes.head(CACHE_SKILL * sizes.split.cache_slots)
+    return _scan(sizes, CACHE_SKILL * sizes.split.cache_slots)
+
+
+def _scan(sizes: _Sizes, first_rows: float) -> _Iteration:
+    """Read the next partition; no tuple for the first rows waits."""
+    k = sizes.partitions
     w = sizes.split.waiting_slots // k
-    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, in_memory, w * k, k)
+    rows = sizes.partition * sizes.page
+    return _Iteration(sizes.partition, 1 / k, rows, 0, w, sizes.head(first_rows), w * k, k)
 
 
 def _hybridjoin(sizes: _Sizes) -> _Iteration:
@@ -156,9 +180,8 @@ def _hybridjoin(sizes: _Sizes) -> _Iteration:
 
 
 def _x_hybridjoin(sizes: _Sizes) -> _Iteration:
-    """X-HYBRIDJOIN 2013, equations 5 and 8: each iteration also looks the kept pages up; their tuples stay for one."""
-    kept = min(sizes.split.pinned_pages, sizes.pages)
-    rows = min(kept * sizes.page_rows, sizes.workload.rows)
+    """X-HYBRIDJOIN 2013, equations 5 and 8: each iteration also looks the kept rows up; their tuples stay for one."""
+    rows = min(sizes.split.kept_rows, sizes.workload.rows)
     return _oldest_first(sizes, rows if sizes.workload.order == "frequency" else 0, extra_probed=rows, kept=True)
 
 
@@ -174,23 +197,27 @@ def _chybridjoin(sizes: _Sizes) -> _Iteration:
 
 def _inlj(sizes: _Sizes) -> _Iteration:
     """INLJ: a page for each stream tuple (MESHJOIN 2007, section 2; HYBRIDJOIN 2011, section 3)."""
-    return _Iteration(1, 1, sizes.page_rows, 1, 1, 0, 1, 1)
+    return _Iteration(1, 1, sizes.page, 1, 1, 0, 1, 1)
 
 
 def _cinlj(sizes: _Sizes) -> _Iteration:
     """INLJ for what the front stage does not match (CHYBRIDJOIN 2017, section 3.3)."""
-    return _Iteration(1, 1, sizes.page_rows, 1, 1, sizes.head(CINLJ_SKILL * sizes.split.cache_slots), 1, 1)
+    return _Iteration(1, 1, sizes.page, 1, 1, sizes.head(CINLJ_SKILL * sizes.split.cache_slots), 1, 1)
 
 
 def _oldest_first(sizes: _Sizes, first_rows: float, *, extra_probed: int = 0, kept: bool = False) -> _Iteration:
-    """Read the page of the oldest tuple; no tuple for the first rows waits."""
+    """Read the partition of the oldest tuple; no tuple for the first rows waits."""
     in_memory = sizes.head(first_rows)
-    shares, counts = page_shares(sizes.workload, sizes.page_rows, round(first_rows))
     # Tuples for kept pages take their places until the next iteration.
     fill = 1 - (1 + in_memory) / 32 if kept else _FILL
     held = sizes.split.waiting_slots * fill
-    its = round_of_the_queue(shares, counts, held)
-    return _Iteration(1, 1, sizes.page_rows + extra_probed, 1, its.served, in_memory, held, its.reads)
+    plan, cached, pages = sizes.plan, round(first_rows), sizes.partition
+    if plan.from_key:
+        its, pages = simulate(sizes.workload, plan.page_rows, plan.partition_pages, round(held), cached=cached)
+    else:
+        rows = plan.page_rows * plan.partition_pages
+        its = round_of_the_queue(*page_shares(sizes.workload, rows, cached), held)
+    return _Iteration(pages, 1, pages * sizes.page + extra_probed, 1, its.served, in_memory, held, its.reads)
 
 
 JOINS: dict[str, Callable[[_Sizes], _Iteration]] = {

@@ -123,7 +123,7 @@ def _best(
     join: str, workload: Workload, memory: int, machine: Machine, page_rows: int | None, goal: Goal
 ) -> Prediction | None:
     needs = BY_NAME[join].needs
-    shares: Iterable[float] = _COARSE_SHARES if needs.front_stage or needs.pinned_pages else (0.0,)
+    shares: Iterable[float] = _COARSE_SHARES if needs.front_stage or needs.kept_rows else (0.0,)
     pages: Iterable[int] = _COARSE_PAGES if page_rows is None else (page_rows,)
     best = _fastest(join, workload, memory, machine, goal, product(pages, shares))
     for _ in range(_ROUNDS):

@@ -56,14 +56,15 @@ def page_shares(workload: Workload, page_rows: int, cached: int) -> tuple[np.nda
     """
     skew, pages = workload.skew, -(-workload.rows // page_rows)
     cached = min(cached, workload.rows - 1)
+    edges = np.minimum(np.arange(pages + 1, dtype=np.float64) * page_rows, workload.rows)
     if workload.order == "frequency":
-        edges = np.minimum(np.arange(pages + 1, dtype=np.float64) * page_rows, workload.rows)
         shares = np.diff(skew.head(np.maximum(edges, cached)))
     else:
         single = min(_SINGLE_RANKS, workload.rows - cached)
-        places = np.random.default_rng(_SEED).integers(0, pages, single)
+        places = np.random.default_rng(_SEED).integers(0, workload.rows, single) // page_rows
         shares = np.bincount(places, weights=skew.shares(cached, single), minlength=pages)
-        shares = shares + (1 - float(skew.head(np.array([cached + single]))[0])) / pages
+        rest = 1 - float(skew.head(np.array([cached + single]))[0])
+        shares = shares + rest * np.diff(edges) / workload.rows
     return _together(shares / shares.sum())
 
 
