@@ -59,7 +59,7 @@ def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enri
     counters = BatchCounters(config, pipeline)
     Query(config, pipeline, stop, counters, make_enricher)  # raises before Spark starts if something is missing
     with snapshots.hold(config.folders.snapshots(pipeline.name)) as snapshot:
-        check_join(pipeline, snapshot.path)
+        check_join(pipeline, snapshot.path, snapshot.plan)
     with (
         Lease(login("loader", config), pipeline.name) as lease,
         serve_metrics(config, lambda: page(counters)),

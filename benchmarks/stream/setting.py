@@ -12,6 +12,7 @@ from benchmarks.stream.programs import Program
 from foundation.connections import connect, login
 from foundation.settings import ROOT
 from services.waiting import wait_until
+from spark_apps.enriching.planning import planner
 from spark_apps.master.catalogue import load_catalogue
 from spark_apps.master.publish import publish
 from spark_apps.master.ranking import build_ranking
@@ -86,7 +87,9 @@ def publish_in_order(config: Settings, *pipelines: Pipeline) -> None:
         folder = config.folders.snapshots(pipeline.name)
         first = published.setdefault(tuple(pipeline.master.columns), folder)
         if first is folder:
-            publish(owner, pipeline.master, build_ranking(owner, pipeline.master), folder)
+            publish(
+                owner, pipeline.master, build_ranking(owner, pipeline.master), folder, plan=planner(owner, pipeline)
+            )
         else:
             shutil.copytree(first, folder)
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from spark_apps.pipeline.definition import Master
 
 
-DEVICE = "ssd"  # of the snapshots, for the plan in the log
-
-
 class LoadCatalogueOperator(FreshetOperator):
     """Fills the product table with a generated catalogue, unless it has rows."""
 
@@ -134,13 +131,12 @@ class PublishMasterOperator(MasterOperator):
 
     def work(self, context: Context) -> int:
         """Publish the copy and return the version."""
+        from spark_apps.enriching.planning import planner
         from spark_apps.master.publish import publish
         from spark_apps.master.ranking import Ranking
-        from spark_apps.plan_join import plan
 
         owner = WarehouseHook("owner").login()
-        snapshot = publish(owner, self.master(), Ranking(**self.ranking), self.snapshots())
+        plan = planner(owner, self.definition(), report=self.log.info)
+        snapshot = publish(owner, self.master(), Ranking(**self.ranking), self.snapshots(), plan=plan)
         self.log.info("published version %d with %d rows", snapshot.version, snapshot.rows)
-        for line in plan(owner, self.definition(), self.snapshots(), DEVICE).splitlines():
-            self.log.info("%s", line)
         return snapshot.version

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from spark_apps.enriching.worker_join import BorrowJoin
     from spark_apps.monitoring.task_counts import TaskCounts
     from spark_apps.pipeline.definition import Pipeline
+    from spark_apps.pipeline.join_plan import JoinPlan
     from spark_apps.pipeline.topics import TopicIncarnation
 
 UNLIMITED_REPLAY_SECONDS = 1.0  # for a pipeline without a limit: its events were shed while it had one
@@ -52,6 +53,7 @@ class Enricher:
         pipeline: its definition.
         incarnation: of the topic that the events come from.
         snapshot: the page file of the master data to join with.
+        plan: how to join with it.
         marker: a master column that is NOT NULL: where it is null after the join, nothing matched.
         sheds: the folder of the pipeline's shed events.
         job: identifies the batch's Spark job in the rows of segments that it replays; None to replay no segment.
@@ -63,6 +65,7 @@ class Enricher:
     pipeline: Pipeline
     incarnation: TopicIncarnation
     snapshot: Path
+    plan: JoinPlan
     marker: str
     sheds: Path
     job: str | None
@@ -75,7 +78,7 @@ class Enricher:
         report = TaskReport()
         counts = report.counts
         reader = EventReader(self.pipeline.source.fields, self.pipeline.master.key)
-        with self.borrow(self.pipeline, reader.schema, self.snapshot) as join, counts.of_join(join):
+        with self.borrow(self.pipeline, reader.schema, self.snapshot, self.plan) as join, counts.of_join(join):
             task_join = TaskJoin(join, reader.schema, counts)
             with counts.timed("join"):
                 join.preload()  # a snapshot's first pages have the most frequent rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import semistream
 from semistream import PageFile, joins
@@ -16,6 +16,7 @@ from semistream import PageFile, joins
 from foundation.errors import SnapshotError
 from spark_apps.enriching.task_join import joined_part
 from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.join_plan import JoinPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,15 +27,18 @@ if TYPE_CHECKING:
 
     from spark_apps.pipeline.definition import Pipeline
 
-# Each join under its name in a pipeline's file. The default is the one that can shed when a batch's time is over.
+# Each join under its name in a pipeline's file. CHYBRIDJOIN is the one that can shed when a batch's time is over.
 JOINS: dict[str, type[SemiStreamJoin]] = {**joins.BY_NAME, "chybridjoin": semistream.TimedCHybridJoin}
 _MEGABYTE = 1024 * 1024
+AUTO, SHEDS = "auto", "chybridjoin"
 
 
 class BorrowJoin(Protocol):
     """Lends a worker's join for the time of a task."""
 
-    def __call__(self, pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> AbstractContextManager[SemiStreamJoin]:
+    def __call__(
+        self, pipeline: Pipeline, events: pa.Schema, snapshot: Path, plan: JoinPlan
+    ) -> AbstractContextManager[SemiStreamJoin]:
         """Lend the join; no event waits in it before and after the block."""
 
 
@@ -52,7 +56,9 @@ class Joins:
         self._idle: dict[tuple[str, Path], SemiStreamJoin] = {}
 
     @contextmanager
-    def __call__(self, pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iterator[SemiStreamJoin]:
+    def __call__(
+        self, pipeline: Pipeline, events: pa.Schema, snapshot: Path, plan: JoinPlan
+    ) -> Iterator[SemiStreamJoin]:
         """Lend the worker's join for a snapshot; construct it when there is none.
 
         A join that fails in the middle of a task still holds that task's events: it is not used again.
@@ -62,7 +68,7 @@ class Joins:
         if known is None:
             gc.unfreeze()
             self.drop()
-        join = known or self._construct(pipeline, events, self._open_relation(snapshot))
+        join = known or self._construct(pipeline, events, self._open_relation(snapshot), plan)
         yield join
         self.drop()  # so that the next task does not have two joins in memory
         self._idle[key] = join
@@ -85,40 +91,57 @@ class Joins:
 class ConstructJoin(Protocol):
     """Makes a pipeline's join over a relation."""
 
-    def __call__(self, pipeline: Pipeline, events: pa.Schema, relation: Relation) -> SemiStreamJoin:
+    def __call__(self, pipeline: Pipeline, events: pa.Schema, relation: Relation, plan: JoinPlan) -> SemiStreamJoin:
         """Make the join."""
 
 
-def construct_join(
-    pipeline: Pipeline, events: pa.Schema, relation: Relation, shares: semistream.Shares | None = None
-) -> SemiStreamJoin:
-    """Make the join that a pipeline's file names."""
-    return JOINS[pipeline.join](
+def parameters(pipeline: Pipeline, plan: JoinPlan) -> JoinPlan:
+    """Return the plan, or the defaults for the join that the pipeline's file names if the plan is for another one.
+
+    That happens when the file was changed after the snapshot was published.
+    """
+    if pipeline.batch_seconds is not None and plan.join != SHEDS:
+        return JoinPlan(SHEDS)
+    return plan if pipeline.join in {AUTO, plan.join} else JoinPlan(pipeline.join)
+
+
+def construct_join(pipeline: Pipeline, events: pa.Schema, relation: Relation, plan: JoinPlan) -> SemiStreamJoin:
+    """Make the pipeline's join with the plan's parameters."""
+    used = parameters(pipeline, plan)
+    join = JOINS[used.join]
+    single_rows: dict[str, Any] = {}
+    if issubclass(join, semistream.HybridJoin):
+        single_rows["single_rows_below"] = used.single_rows_below
+    return join(
         relation,
         joined_part(events, pipeline.master.key),
         on=pipeline.master.key,
         memory=pipeline.memory_mb * _MEGABYTE,
         how="left",
         columns=pipeline.master.columns,
-        shares=shares,
+        shares=semistream.Shares(front_stage=used.front_stage),
+        partition_pages=used.partition_pages,
+        **single_rows,
     )
 
 
 _of_this_worker = Joins(construct_join)
 
 
-def borrowed_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> AbstractContextManager[SemiStreamJoin]:
+def borrowed_join(
+    pipeline: Pipeline, events: pa.Schema, snapshot: Path, plan: JoinPlan
+) -> AbstractContextManager[SemiStreamJoin]:
     """Lend the join of the worker that this runs in."""
-    return _of_this_worker(pipeline, events, snapshot)
+    return _of_this_worker(pipeline, events, snapshot, plan)
 
 
-def check_join(pipeline: Pipeline, snapshot: Path) -> None:
+def check_join(pipeline: Pipeline, snapshot: Path, plan: JoinPlan) -> None:
     """Read every page of a snapshot and make the pipeline's join with it, or raise SnapshotError."""
     events = EventReader(pipeline.source.fields, pipeline.master.key).schema
     try:
         relation = PageFile(snapshot)
         relation.verify()
-        construct_join(pipeline, events, relation)
+        construct_join(pipeline, events, relation, plan)
     except (ValueError, OSError) as error:
         raise SnapshotError(
             f"pipeline {pipeline.name!r} cannot be joined with its snapshot: {error}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -25,12 +25,13 @@ from spark_apps.warehouse.result_rows import read_rows
 from spark_apps.warehouse.statements import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from foundation.connections import Login
     from spark_apps.master.ranking import Ranking
     from spark_apps.pipeline.definition import Master
+    from spark_apps.pipeline.join_plan import JoinPlan
 
 # Reading a page costs the join a fixed time, and the end of each task reads nearly all pages, so they should be few.
 # But a page must be a small part of a worker's memory.
@@ -38,16 +39,17 @@ PAGE_BYTES, LEAST_PAGE_ROWS = 1280 * 1024, 8_000
 KEPT = 2  # versions: the newest ones, held or not
 
 
-def publish(  # noqa: PLR0913  # operators keep the defaults of the last two
+def publish(  # noqa: PLR0913  # operators keep the defaults of two
     owner: Login,
     master: Master,
     ranking: Ranking,
     folder: Path,
     page_rows: int | None = None,
     *,
+    plan: Callable[[PageFile], JoinPlan] | None = None,
     patience: Patience = PATIENCE,
 ) -> Snapshot:
-    """Write the pages of the next version, swap the ranked copy in, and then announce the version.
+    """Write the pages of the next version, plan the join, swap the ranked copy in, and then announce the version.
 
     A publish that was killed can be repeated, even if the copy was swapped in or the version announced.
 
@@ -55,6 +57,8 @@ def publish(  # noqa: PLR0913  # operators keep the defaults of the last two
     """
     with one_at_a_time(owner, master, patience):
         snapshot = write_pages(owner, master, ranking, folder, page_rows)
+        if plan is not None:
+            snapshot = replace(snapshot, plan=plan(PageFile(snapshot.path)))
         if find_copy(owner, master, ranking) == Names(master.table).next_by_rank:
             swap_in(owner, master, patience)
         announce(snapshot)

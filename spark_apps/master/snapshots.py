@@ -14,10 +14,11 @@ import fcntl
 import json
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from foundation.errors import SnapshotError
+from spark_apps.pipeline.join_plan import JoinPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,7 @@ class Snapshot:
         changed_until: when the newest change of a row was made, by the column `master.changed`; for people to read.
         published_at: when it was published.
         table: the master table; None in manifests that were written before they had this field.
+        plan: how to join with it.
     """
 
     version: int
@@ -45,6 +47,7 @@ class Snapshot:
     changed_until: str | None
     published_at: str
     table: str | None = None
+    plan: JoinPlan = field(default_factory=JoinPlan)
 
     @property
     def manifest(self) -> Path:
@@ -82,7 +85,8 @@ def published(folder: Path) -> Iterator[Snapshot]:
     for manifest in folder.glob("v*.json"):
         try:
             attributes = json.loads(manifest.read_text())
-            snapshot = Snapshot(**attributes | {"path": folder / attributes["path"]})
+            plan = JoinPlan(**attributes.get("plan", {}))
+            snapshot = Snapshot(**attributes | {"path": folder / attributes["path"], "plan": plan})
         except FileNotFoundError:
             continue  # it was removed since it was listed
         except (ValueError, TypeError, KeyError) as error:

@@ -21,9 +21,9 @@ Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
 FieldType = Literal["int64", "uint32", "float64", "string", "uuid", "timestamp"]
 NOT_NUMBERS = {"string", "uuid", "timestamp"}
-# spark_apps/enriching/worker_join.py has the class of each.
+# spark_apps/enriching/worker_join.py has the class of each; "auto" is the one that the planner chooses.
 JoinName = Literal[
-    "chybridjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin",
+    "auto", "chybridjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin",
     "cmeshjoin", "meshjoin", "r_meshjoin", "ordered_meshjoin", "cinlj", "inlj",
 ]  # fmt: skip
 CORRECT = "Correct the file; docs/pipelines.md says what each field means."
@@ -73,7 +73,7 @@ class Pipeline(_Section):
 
     name: Annotated[Identifier, Field(max_length=LONGEST_NAME)]
     memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB, le=MOST_MEMORY_MB)]
-    join: JoinName = "chybridjoin"
+    join: JoinName = "auto"
     batch_seconds: Annotated[float, Field(ge=0.1, le=3600)] | None = None
     source: Source
     master: Master
@@ -106,9 +106,9 @@ class Pipeline(_Section):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         fields = self.source.fields
-        if self.batch_seconds is not None and self.join != "chybridjoin":
+        if self.batch_seconds is not None and self.join not in {"auto", "chybridjoin"}:
             raise ValueError(
-                f"batch_seconds needs the join 'chybridjoin', the only one that can shed, got {self.join!r}"
+                f"batch_seconds needs the join 'auto' or 'chybridjoin', the only one that can shed, got {self.join!r}"
             )
         if unknown := [name for name in self.master.key if name not in fields]:
             raise ValueError(f"master.key must have names of source.fields only, got {unknown}")

@@ -198,6 +198,7 @@ class Query:
                 pipeline=self.pipeline,
                 incarnation=self._incarnation,
                 snapshot=snapshot.path,
+                plan=snapshot.plan,
                 marker=self._marker,
                 sheds=self.sheds,
                 job=uuid.uuid4().hex if replays and self.shed.segments else None,

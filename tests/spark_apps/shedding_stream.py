@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from semistream import PageFile, Shares
+from semistream import PageFile
 
 from foundation.connections import connect, login
 from spark_apps.enriching import shedding
@@ -19,23 +18,29 @@ from spark_apps.enriching.enricher import Enricher
 from spark_apps.enriching.landing import Landing
 from spark_apps.enriching.worker_join import Joins, construct_join
 from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.join_plan import JoinPlan
 from tests.spark_apps.application import sale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from semistream.relation import Page
+    from semistream import SemiStreamJoin
+    from semistream.relation import Page, Relation
 
     from spark_apps.enriching.report import TaskReport
     from spark_apps.pipeline.definition import Pipeline
     from spark_apps.pipeline.topics import TopicIncarnation
 
 PRODUCTS = 280  # of the 300 products that are sold, so some sales match nothing
-few_cached = partial(construct_join, shares=Shares(front_stage=0.0))  # a join for which most tuples wait
 KINDS = ("enriched", "unmatched", "rejected", "shed")
 MUCH_TIME = 60.0
 Position = tuple[int, int]
+
+
+def few_cached(pipeline: Pipeline, events: pa.Schema, relation: Relation, plan: JoinPlan) -> SemiStreamJoin:
+    """Make a join for which most tuples wait."""
+    return construct_join(pipeline, events, relation, replace(plan, front_stage=0.0, single_rows_below=0.0))
 
 
 @dataclass
@@ -93,7 +98,7 @@ class Stream:
     ) -> tuple[Iterator[pa.RecordBatch], list[TaskReport]]:
         """Start a task on events; it advances as its messages are consumed."""
         reported: list[TaskReport] = []
-        where = (self.pipeline, self.incarnation, self.snapshot, "product_key", self.root)
+        where = (self.pipeline, self.incarnation, self.snapshot, JoinPlan(), "product_key", self.root)
         enricher = Enricher(*where, job, reported.append, self.joins, self.make_landing)
         now = datetime.now(UTC)
         batch = pa.RecordBatch.from_pydict(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from semistream.relation import Page
 
     from spark_apps.pipeline.definition import Pipeline
+    from spark_apps.pipeline.join_plan import JoinPlan
 
 SLOW_WHILE = "FRESHET_TEST_SLOW_WHILE"
 PAGE_SECONDS = 2.0
@@ -43,9 +44,11 @@ class SlowPageFile(PageFile):
 _of_this_worker = Joins(few_cached, SlowPageFile)
 
 
-def slow_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> AbstractContextManager[SemiStreamJoin]:
+def slow_join(
+    pipeline: Pipeline, events: pa.Schema, snapshot: Path, plan: JoinPlan
+) -> AbstractContextManager[SemiStreamJoin]:
     """Return the worker's own join; in this program it reads the slow store."""
-    return _of_this_worker(pipeline, events, snapshot)
+    return _of_this_worker(pipeline, events, snapshot, plan)
 
 
 if __name__ == "__main__":

@@ -189,7 +189,8 @@ def test_a_task_keeps_nothing_when_its_topic_is_another_one_by_the_end(applicati
     batch = pa.record_batch(columns, ["partition", "offset", "value", "timestamp"])
     given: list[pa.RecordBatch] = []
     reported: list[TaskReport] = []
-    task = Enricher(pipeline, gone, snapshot.path, "product_key", running.folders.shed("kills"), None, reported.append)
+    sheds = running.folders.shed("kills")
+    task = Enricher(pipeline, gone, snapshot.path, snapshot.plan, "product_key", sheds, None, reported.append)
     with pytest.raises(TopicError, match="was deleted and recreated"):
         given.extend(task([batch]))
     assert given == []

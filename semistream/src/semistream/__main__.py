@@ -6,6 +6,7 @@
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from semistream.planning.explain import as_json, as_text
@@ -66,6 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
         machine = PAPERS if asked.papers else on_this_processor(asked.device)
         machine = read_machine(asked.machine, asked.device) if asked.machine else machine
         workload = Workload.of_the_papers(asked.rows, asked.exponent, asked.order, asked.row_bytes)
+        workload = replace(workload, reads_rows=not asked.papers)
         memory = least_memory(workload, asked.rate, machine, goal=goal).plan.memory if asked.rate else asked.memory
         found = best_of_each(workload, memory, machine, page_rows=asked.page_rows, goal=goal)
         if not found:

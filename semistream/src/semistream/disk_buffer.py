@@ -12,6 +12,7 @@ from semistream.relation.base import Page, Relation
 
 __all__ = ["DiskBuffer"]
 
+_MOST_SINGLE_ROWS = 4096  # more would take a slow disk too long for a join with a deadline
 _BESIDE_ROW = 56  # bytes for a single row's position, its place in the file and its tuple
 
 
@@ -26,7 +27,8 @@ class DiskBuffer:
     Attributes:
         from_key: whether a partition starts at the page of the looked-up key, and not at a multiple of its size. Then
             partitions overlap, and each read serves fewer tuples; the papers' measurements have it so.
-        single_rows: how many single rows fit into it, if they are as large as those of the largest page.
+        single_rows: how many single rows are read at once: as many as fit into it, if they are as large as those of the
+            largest page.
     """
 
     def __init__(self, relation: Relation, columns: Sequence[str], partition_pages: int = 1) -> None:
@@ -35,7 +37,7 @@ class DiskBuffer:
         self.nbytes = self.size(relation)
         self.partition_pages = partition_pages
         self.from_key = False
-        self.single_rows = max(1, self.nbytes // (self.row_size(relation) + _BESIDE_ROW))
+        self.single_rows = min(max(1, self.nbytes // (self.row_size(relation) + _BESIDE_ROW)), _MOST_SINGLE_ROWS)
 
     @staticmethod
     def size(relation: Relation) -> int:

@@ -1,10 +1,11 @@
 """The time that a disk would take, computed from exact counts, so that every machine gets the same ratios."""
 
+import math
 from dataclasses import dataclass
 
 from semistream.relation.base import Counters
 
-__all__ = ["DISK_7200_RPM", "OBJECT_STORE", "SSD", "ModelledDisk"]
+__all__ = ["DISK_7200_RPM", "OBJECT_STORE", "PAGE_CACHE", "SSD", "ModelledDisk"]
 
 
 @dataclass(frozen=True)
@@ -33,3 +34,4 @@ class ModelledDisk:
 DISK_7200_RPM = ModelledDisk(seek=12.7e-3, bytes_per_second=60e6, look_up=10e-6)
 SSD = ModelledDisk(seek=80e-6, bytes_per_second=500e6, look_up=10e-6)
 OBJECT_STORE = ModelledDisk(seek=30e-3, bytes_per_second=100e6, look_up=10e-6)
+PAGE_CACHE = ModelledDisk(seek=0.0, bytes_per_second=math.inf, look_up=0.0)  # a mapped file that is in memory

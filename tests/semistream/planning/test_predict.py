@@ -119,7 +119,7 @@ def test_each_device_has_its_own_best_page() -> None:
     }
     assert plans["ssd"].plan.page_rows < plans["hdd"].plan.page_rows
     assert plans["ssd"].rate > plans["hdd"].rate
-    with pytest.raises(ValueError, match="device must be one of hdd, ssd, object-store, got 'tape'"):
+    with pytest.raises(ValueError, match="device must be one of page-cache, ssd, hdd, object-store, got 'tape'"):
         on_this_processor("tape")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 import pytest
@@ -10,9 +10,10 @@ from semistream.relation import write_page_file
 
 from foundation.errors import SnapshotError
 from spark_apps.enriching.task_join import TaskJoin
-from spark_apps.enriching.worker_join import JOINS, borrowed_join, check_join
+from spark_apps.enriching.worker_join import JOINS, borrowed_join, check_join, parameters
 from spark_apps.monitoring.task_counts import TaskCounts
 from spark_apps.pipeline.definition import JoinName, Pipeline, read_pipeline
+from spark_apps.pipeline.join_plan import JoinPlan
 from tests.spark_apps.application import PIPELINES
 
 if TYPE_CHECKING:
@@ -44,11 +45,11 @@ def readings(**changed: object) -> Pipeline:
 
 
 def test_a_pipelines_file_can_name_every_join_of_the_library() -> None:
-    """The names that the file's format allows are those that the library has for joins by equality."""
-    assert set(get_args(JoinName)) == set(JOINS)
+    """The names that the file's format allows are those that the library has for joins by equality, and "auto"."""
+    assert set(get_args(JoinName)) == {*JOINS, "auto"}
 
 
-@pytest.mark.parametrize("name", get_args(JoinName))
+@pytest.mark.parametrize("name", JOINS)
 def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
     """Each join outputs one row for each event, with its station's columns or nulls, in a second task too."""
     expected = [
@@ -57,7 +58,7 @@ def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
         for place, number in enumerate(ASKED)
     ]
     for _task in range(2):
-        with borrowed_join(readings(join=name), EVENTS.schema, snapshot) as join:
+        with borrowed_join(readings(join=name), EVENTS.schema, snapshot, JoinPlan()) as join:
             assert type(join) is JOINS[name]
             (joined,) = TaskJoin(join, EVENTS.schema, TaskCounts()).joined(
                 [EVENTS.slice(0, 7), EVENTS.slice(7, 0), EVENTS.slice(7)]
@@ -65,12 +66,41 @@ def test_every_join_gives_the_same_rows(name: JoinName, snapshot: Path) -> None:
         assert joined.to_pylist() == expected
 
 
+@pytest.mark.parametrize("below", [0, 1e9])
+@pytest.mark.parametrize("name", JOINS)
+def test_a_join_works_by_its_plan(name: JoinName, snapshot: Path, below: float) -> None:
+    """The planned join is made with the planned parameters, and gives the same rows."""
+    plan = JoinPlan(
+        name, front_stage=0.4, partition_pages=1 if name in {"inlj", "cinlj"} else 2, single_rows_below=below
+    )
+    with borrowed_join(readings(join="auto"), EVENTS.schema, snapshot, plan) as join:
+        assert type(join) is JOINS[name]
+        assert (join.shares.front_stage, join.disk_buffer.partition_pages) == (0.4, plan.partition_pages)
+        (joined,) = TaskJoin(join, EVENTS.schema, TaskCounts()).joined([EVENTS])
+    assert joined["station_key"].to_pylist() == [number if number < ROWS else None for number in ASKED]
+
+
+@pytest.mark.parametrize(
+    ("changed", "plan", "join"),
+    [
+        ({"join": "auto"}, JoinPlan("cmeshjoin", 0.5), JoinPlan("cmeshjoin", 0.5)),
+        ({"join": "cmeshjoin"}, JoinPlan("cmeshjoin", 0.5), JoinPlan("cmeshjoin", 0.5)),
+        ({"join": "inlj"}, JoinPlan("cmeshjoin", 0.5), JoinPlan("inlj")),
+        ({"join": "auto", "batch_seconds": 2.0}, JoinPlan("cmeshjoin", 0.5), JoinPlan("chybridjoin")),
+        ({"join": "auto", "batch_seconds": 2.0}, JoinPlan("chybridjoin", 0.5), JoinPlan("chybridjoin", 0.5)),
+    ],
+)
+def test_a_plan_for_another_join_is_not_used(changed: dict[str, Any], plan: JoinPlan, join: JoinPlan) -> None:
+    """A file that was changed since its snapshot was published is obeyed, with the papers' parameters."""
+    assert parameters(readings(**changed), plan) == join
+
+
 def test_a_task_holds_a_bounded_part_of_its_events(snapshot: Path) -> None:
     """A task joins and outputs its events whenever its buffer is full; order and rows stay the same."""
     most = EVENTS.slice(0, 300).nbytes
     portions = [EVENTS.slice(first, 40) for first in range(0, EVENTS.num_rows, 40)]
     coming = iter(portions)
-    with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
+    with borrowed_join(readings(), EVENTS.schema, snapshot, JoinPlan()) as join:
         joined = TaskJoin(join, EVENTS.schema, TaskCounts(), most).joined(coming)
         given = [next(joined)]
         assert next(coming).equals(portions[8])  # the first eight portions filled the buffer
@@ -84,14 +114,14 @@ def test_a_task_holds_a_bounded_part_of_its_events(snapshot: Path) -> None:
 
 def test_a_task_without_events_has_no_rows(snapshot: Path) -> None:
     """A task outputs no rows if all events of its portion were rejected."""
-    with borrowed_join(readings(), EVENTS.schema, snapshot) as join:
+    with borrowed_join(readings(), EVENTS.schema, snapshot, JoinPlan()) as join:
         assert list(TaskJoin(join, EVENTS.schema, TaskCounts()).joined([])) == []
         assert list(TaskJoin(join, EVENTS.schema, TaskCounts()).joined([EVENTS.slice(0, 0)])) == []
 
 
 def test_a_whole_snapshot_passes(snapshot: Path) -> None:
     """The check accepts a complete snapshot and keeps none of it in memory."""
-    check_join(readings(), snapshot)
+    check_join(readings(), snapshot, JoinPlan())
 
 
 @pytest.mark.parametrize("damage", ["truncated", "a bit of a page", "empty", "gone"])
@@ -104,7 +134,7 @@ def test_a_damaged_snapshot_is_refused(snapshot: Path, damage: str) -> None:
     with pytest.raises(
         SnapshotError, match=r"'readings' cannot be joined .* refresh_master_order, which publishes"
     ) as caught:
-        check_join(readings(), snapshot)
+        check_join(readings(), snapshot, JoinPlan())
     assert "\n" not in str(caught.value)
 
 
@@ -119,4 +149,4 @@ def test_a_snapshot_of_another_shape_is_refused(snapshot: Path, master: dict[str
     """A snapshot with another key type or without a required column is refused."""
     other = readings(master=readings().master.model_copy(update=master))
     with pytest.raises(SnapshotError, match=says):
-        check_join(other, snapshot)
+        check_join(other, snapshot, JoinPlan())

@@ -53,7 +53,7 @@ def test_an_unknown_pipeline_is_an_error_that_names_the_known_ones() -> None:
         (
             "memory_mb = 64",
             'memory_mb = 64\njoin = "hashjoin"',
-            r"join: Input should be 'chybridjoin', 'hybridjoin', .*'meshjoin'.*'inlj', got 'hashjoin'",
+            r"join: Input should be 'auto', 'chybridjoin', 'hybridjoin', .*'meshjoin'.*'inlj', got 'hashjoin'",
         ),
         ("memory_mb = 64", 'memory_mb = 64\nbatch_seconds = 1\njoin = "inlj"', r"batch_seconds needs .*got 'inlj'"),
         ("memory_mb = 64", "memory_mb = 1", r"memory_mb: .*greater than or equal to 8, got 1"),

@@ -22,13 +22,13 @@ def as_text(found: Mapping[str, Prediction], workload: Workload, memory: int) ->
     head = (
         f"R: {workload.rows:,} rows of {workload.row_bytes} bytes, order: {workload.order}. Stream: Zipf's exponent "
         f"{workload.exponent:g}. Memory: {memory:,} bytes, {share:.1%} of R.\n\n"
-        f"{'join':24} {'tuples/s':>12} {'rows/page':>10} {'in memory':>10} {'pages/1,000':>12} {'mean wait':>10} "
-        f"{'longest':>10}  memory"
+        f"{'join':24} {'tuples/s':>12} {'rows/page':>10} {'in memory':>10} {'pages/1,000':>12} {'rows/1,000':>11} "
+        f"{'mean wait':>10} {'longest':>10}  memory"
     )
     lines = [
         f"{BY_NAME[each.plan.join].paper_name:24} {each.rate:12,.0f} {each.plan.page_rows:10,} {each.in_memory:10.1%} "
-        f"{each.pages_per_1000:12.3f} {_time(each.waiting_seconds):>10} {_time(each.longest_seconds):>10}  "
-        f"{_parts(each.split)}"
+        f"{each.pages_per_1000:12.3f} {each.rows_per_1000:11.1f} "
+        f"{_time(each.waiting_seconds):>10} {_time(each.longest_seconds):>10}  {_parts(each.split)}"
         for each in ranked
     ]
     return "\n".join([head, *lines, "", reason(ranked)])
@@ -39,7 +39,12 @@ def reason(ranked: list[Prediction]) -> str:
     best = ranked[0]
     name = BY_NAME[best.plan.join].paper_name
     said = f"{name}, pages of {best.plan.page_rows:,} rows, front_stage={best.plan.shares.front_stage:.2f}: "
-    if best.pages_per_1000 < _HARDLY_A_PAGE:
+    if best.rows_per_1000:
+        said += (
+            f"{best.in_memory:.0%} of the stream meets its row in memory; the rows of the rest are read one by one, "
+            f"because few tuples wait for each page (single_rows_below={best.plan.single_rows_below:.0f})."
+        )
+    elif best.pages_per_1000 < _HARDLY_A_PAGE:
         said += "the whole stream meets its row in memory, and no page is read."
     elif best.in_memory:
         said += (

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from semistream.modelled_disk import DISK_7200_RPM, OBJECT_STORE, SSD, ModelledDisk
+from semistream.modelled_disk import DISK_7200_RPM, OBJECT_STORE, PAGE_CACHE, SSD, ModelledDisk
+
+BLOCK_BYTES = 4096  # the least that a disk reads
 
 __all__ = ["DEVICES", "PAPERS", "Machine", "on_this_processor"]
 
@@ -16,6 +18,8 @@ class Machine:
         look_up: seconds to look up a row of R in H_S: c_H.
         handle: seconds for a stream tuple: c_S + c_A + c_E + c_O.
         wait: seconds more for a tuple that waits; the papers' models have none.
+        row: seconds to find a single row of R.
+        value: seconds to read one of its values.
         iteration: seconds for an iteration beside that.
     """
 
@@ -24,6 +28,26 @@ class Machine:
     handle: float
     iteration: float = 0.0
     wait: float = 0.0
+    row: float = 0.0
+    value: float = 0.0
+
+    def single_rows_below(self, rows: int, row_bytes: int, values: int) -> float:
+        """Return how many tuples a partition must serve to be read whole: as many single rows take as long.
+
+        Args:
+            rows: of the partition.
+            row_bytes: of each.
+            values: that are read of a single row.
+        """
+        disk = self.disk
+        partition = disk.seek + rows * (row_bytes / disk.bytes_per_second + self.look_up) + self.iteration
+        return partition / self.row_seconds(row_bytes, values)
+
+    def row_seconds(self, row_bytes: int, values: int) -> float:
+        """Return what a single row takes: the disk reads a block for it."""
+        disk = self.disk
+        block = max(row_bytes, BLOCK_BYTES) / disk.bytes_per_second
+        return disk.seek + block + disk.look_up + self.row + values * self.value
 
 
 # A machine of the papers' time: a few memory accesses and some objects on a Pentium IV for each step.
@@ -31,13 +55,16 @@ PAPERS = Machine(disk=DISK_7200_RPM, look_up=0.5e-6, handle=1e-6)
 
 
 # A core of a virtual machine, measured by measure.py on 2026-11-20.
+_ROW, _VALUE = 50e-9, 75e-9
 _LOOK_UP, _HANDLE, _WAIT, _ITERATION = 3.5e-9, 32e-9, 175e-9, 9e-6
 
-DEVICES = {"hdd": DISK_7200_RPM, "ssd": SSD, "object-store": OBJECT_STORE}
+DEVICES = {"page-cache": PAGE_CACHE, "ssd": SSD, "hdd": DISK_7200_RPM, "object-store": OBJECT_STORE}
 
 
 def on_this_processor(device: str) -> Machine:
     """Return a machine of today with one of the devices."""
     if device not in DEVICES:
         raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {device!r}: choose one of them")
-    return Machine(disk=DEVICES[device], look_up=_LOOK_UP, handle=_HANDLE, iteration=_ITERATION, wait=_WAIT)
+    return Machine(
+        disk=DEVICES[device], look_up=_LOOK_UP, handle=_HANDLE, iteration=_ITERATION, wait=_WAIT, row=_ROW, value=_VALUE
+    )

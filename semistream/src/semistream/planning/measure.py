@@ -1,6 +1,7 @@
 """Measure what this machine takes for the steps of the cost models, and keep that with its date."""
 
 import json
+import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 from semistream.joins import CHybridJoin, HybridJoin, MeshJoin, SemiStreamJoin
 from semistream.planning.machine import DEVICES, Machine
-from semistream.relation import MemoryRelation
+from semistream.relation import MemoryRelation, PageFile, write_page_file
 
 __all__ = ["Measured", "measure", "read_machine"]
 
 _ROWS, _TUPLES, _BATCH = 200_000, 1_000_000, 32_768
 _SMALL_PAGE, _LARGE_PAGE, _SCANS = 500, 8_000, 3
 _COLUMNS = 14
+_FILE_ROWS, _SINGLE_ROWS = 10 * _ROWS, 200_000
 _MEMORY = 64 * 2**20
 _TURNS = 3  # the quickest counts: others were disturbed
 _STREAM = pa.schema([pa.field("key", pa.int64(), nullable=False), pa.field("number", pa.int64(), nullable=False)])
@@ -31,6 +33,8 @@ class Measured:
         handle: seconds for a stream tuple that meets its row in memory.
         wait: seconds more for a tuple that waits.
         iteration: seconds for a page beside its rows.
+        row: seconds to find a single row of a mapped file that is in memory.
+        value: seconds to read one of its values.
     """
 
     date: str
@@ -38,6 +42,8 @@ class Measured:
     handle: float
     wait: float
     iteration: float
+    row: float
+    value: float
 
     def write(self, file: Path) -> None:
         """Write them as JSON."""
@@ -58,11 +64,13 @@ def read_machine(file: Path, device: str) -> Machine:
         handle=found.handle,
         wait=found.wait,
         iteration=found.iteration,
+        row=found.row,
+        value=found.value,
     )
 
 
 def measure() -> Measured:
-    """Measure on one core, in processor time; it takes some seconds.
+    """Measure on one core, in processor time; it takes some seconds, and 300 MB for a file.
 
     A cache that holds all of R gives `handle`. Scans of R for one waiting tuple, with small and with large pages, give
     `look_up` and `iteration`. HYBRIDJOIN without a cache, less these, gives `wait`.
@@ -83,7 +91,33 @@ def measure() -> Measured:
     seconds = _feed_seconds(waiting, _ROWS)
     pages = (large.counters.pages_read - reads) / (_TURNS + 1)
     wait = max((seconds - pages * (iteration + _LARGE_PAGE * look_up)) / _TUPLES - handle, 0.0)
-    return Measured(time.strftime("%Y-%m-%d"), look_up, handle, wait, iteration)
+    return Measured(time.strftime("%Y-%m-%d"), look_up, handle, wait, iteration, *_single_row_seconds())
+
+
+def _single_row_seconds() -> tuple[float, float]:
+    """Return the processor time to find a row of a file larger than the processor's caches, and to read a value."""
+    names = [f"column_{number}" for number in range(_COLUMNS)]
+    rows = pa.RecordBatch.from_arrays([pa.array(np.arange(_ROWS))] * _COLUMNS, names)
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), *rows.schema])
+    parts = (
+        pa.RecordBatch.from_arrays([pa.array(np.arange(first, first + _ROWS)), *rows.columns], schema=schema)
+        for first in range(0, _FILE_ROWS, _ROWS)
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "r"
+        write_page_file(path, schema, parts, ["id"], _LARGE_PAGE)
+        with PageFile(path) as relation:
+            relation.verify()
+            find, read = [], []
+            for turn in range(_TURNS + 1):
+                keys = np.random.default_rng(turn).integers(0, _FILE_ROWS, _SINGLE_ROWS)
+                began = time.process_time()
+                positions = relation.find(keys)
+                found = time.process_time()
+                relation.read_rows(positions, keys, names)
+                find.append(found - began)
+                read.append(time.process_time() - found)
+    return min(find[1:]) / _SINGLE_ROWS, min(read[1:]) / (_SINGLE_ROWS * _COLUMNS)
 
 
 def _scan_seconds(relation: MemoryRelation) -> float:

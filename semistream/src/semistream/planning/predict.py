@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from semistream.disk_buffer import DiskBuffer
 from semistream.joins import BY_NAME
 from semistream.memory_split import MemorySplit, Shares
 from semistream.planning.machine import PAPERS, Machine
@@ -40,6 +41,7 @@ class Plan:
         shares: how the memory is divided.
         partition_pages: the pages that an iteration reads.
         from_key: whether a partition starts at the page of the looked-up key (`HybridJoin`).
+        single_rows_below: the rows of partitions that serve fewer tuples are read one by one (`HybridJoin`).
     """
 
     join: str
@@ -48,6 +50,7 @@ class Plan:
     shares: Shares = field(default_factory=Shares)
     partition_pages: int = 1
     from_key: bool = False
+    single_rows_below: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Prediction:
         tuples: stream tuples for an iteration: w, with those that never wait.
         in_memory: the share of the stream that meets its row in memory.
         pages_per_1000: pages that are read for 1,000 stream tuples.
+        rows_per_1000: single rows that are read for 1,000 stream tuples.
         waiting_seconds: mean time in H_S of a tuple that waits: h_S over the rate of such tuples (Little's law).
         longest_seconds: the longest time of a tuple in H_S.
     """
@@ -73,6 +77,7 @@ class Prediction:
     tuples: float
     in_memory: float
     pages_per_1000: float
+    rows_per_1000: float
     waiting_seconds: float
     longest_seconds: float
 
@@ -89,6 +94,7 @@ class _Iteration:
     in_memory: float  # share of the stream that never waits
     held: float  # tuples that wait
     round_iterations: float  # until the oldest tuple of now has left
+    single_rows: float = 0.0  # read one by one
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,7 @@ class _Sizes:
     plan: Plan
     pages: int
     split: MemorySplit
+    single_rows: int  # that fit into the disk buffer
 
     @property
     def partitions(self) -> int:
@@ -128,7 +135,7 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
         columns=added_columns(workload), shares=plan.shares, output=workload.output,
         partition_pages=plan.partition_pages,
     )  # fmt: skip
-    sizes = _Sizes(workload, plan, relation.pages, split)
+    sizes = _Sizes(workload, plan, relation.pages, split, DiskBuffer(relation, ()).single_rows)
     its = JOINS[plan.join](sizes)
     in_memory = min(its.in_memory, _MOST_IN_MEMORY)
     tuples = its.waited / (1 - in_memory)
@@ -137,6 +144,9 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
     seconds = its.seeks * disk.seek + transfer + its.index * disk.look_up
     seconds += its.probed * machine.look_up + tuples * machine.handle + its.waited * machine.wait
     seconds += machine.iteration
+    if its.single_rows:
+        values = len(added_columns(workload)) if workload.output == "rows" else 0
+        seconds += its.single_rows * machine.row_seconds(workload.row_bytes, values)
     return Prediction(
         plan=plan,
         split=split,
@@ -145,6 +155,7 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
         tuples=tuples,
         in_memory=in_memory,
         pages_per_1000=1000 * its.pages / tuples,
+        rows_per_1000=1000 * its.single_rows / tuples,
         waiting_seconds=its.held * seconds / its.waited if in_memory < _MOST_IN_MEMORY else 0.0,
         longest_seconds=its.round_iterations * seconds if in_memory < _MOST_IN_MEMORY else 0.0,
     )
@@ -217,7 +228,15 @@ def _oldest_first(sizes: _Sizes, first_rows: float, *, extra_probed: int = 0, ke
     else:
         rows = plan.page_rows * plan.partition_pages
         its = round_of_the_queue(*page_shares(sizes.workload, rows, cached), held)
+    if its.served < plan.single_rows_below:
+        return _single_rows(sizes, in_memory, held, extra_probed)
     return _Iteration(pages, 1, pages * sizes.page + extra_probed, 1, its.served, in_memory, held, its.reads)
+
+
+def _single_rows(sizes: _Sizes, in_memory: float, held: float, extra_probed: int) -> _Iteration:
+    """Read the rows of the oldest tuples one by one; none of the papers does."""
+    rows = min(held, sizes.single_rows)
+    return _Iteration(0, 0, rows + extra_probed, 0, rows, in_memory, held, held / rows, single_rows=rows)
 
 
 JOINS: dict[str, Callable[[_Sizes], _Iteration]] = {

@@ -6,14 +6,14 @@ best point do the same for every join and device.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
-from semistream.joins import BY_NAME
+from semistream.joins import BY_NAME, HybridJoin
 from semistream.memory_split import Shares
 from semistream.planning.machine import PAPERS, Machine
 from semistream.planning.predict import JOINS, Plan, Prediction, predict
-from semistream.planning.workload import Workload
+from semistream.planning.workload import Workload, added_columns
 
 __all__ = ["Goal", "NoPlanError", "best_of_each", "least_memory", "tune"]
 
@@ -137,6 +137,11 @@ def _best(
     return best
 
 
+def _takes_single_rows(join: str) -> bool:
+    kind = BY_NAME[join]
+    return issubclass(kind, HybridJoin) and kind.partitioned
+
+
 def _fastest(
     join: str,
     workload: Workload,
@@ -147,8 +152,13 @@ def _fastest(
 ) -> Prediction | None:
     best: Prediction | None = None
     for page_rows, share in points:
+        plan = Plan(join, memory, page_rows, Shares(front_stage=share))
+        if workload.reads_rows and _takes_single_rows(join):
+            values = len(added_columns(workload)) if workload.output == "rows" else 0
+            below = machine.single_rows_below(page_rows, workload.row_bytes, values)
+            plan = replace(plan, single_rows_below=below)
         try:
-            found = predict(Plan(join, memory, page_rows, Shares(front_stage=share)), workload, machine)
+            found = predict(plan, workload, machine)
         except ValueError:  # the parts do not fit
             continue
         if goal.is_met(found) and (best is None or found.rate > best.rate):

@@ -29,6 +29,7 @@ class Workload:
         stream: the columns of the stream.
         on: the stream's key columns.
         output: "rows", or "pairs" to keep keys only (as in `SemiStreamJoin`).
+        reads_rows: whether single rows of R can be read (as in `Relation`).
     """
 
     rows: int
@@ -40,6 +41,7 @@ class Workload:
     stream: pa.Schema
     on: tuple[str, ...]
     output: Literal["rows", "pairs"] = "rows"
+    reads_rows: bool = False
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.exponent < 0:

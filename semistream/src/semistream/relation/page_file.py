@@ -36,7 +36,7 @@ class PageFile(IndexedRelation):
         self._describe(fmt.schema_from_text(footer.schema), footer.key, footer.page_rows)
         self.row_count = footer.row_count
         self.unique = footer.unique
-        self._path = path
+        self.path = path
         self._file = pa.py_buffer(self._mapped)
         directory = content[footer.directory : footer.directory + self.pages * fmt.DIRECTORY.itemsize]
         if zlib.crc32(directory) != footer.directory_checksum:
@@ -101,7 +101,7 @@ class PageFile(IndexedRelation):
 
     def _check(self, page: int, message: pa.Buffer) -> None:
         if zlib.crc32(message) != self._checksums[page]:
-            raise ValueError(f"page {page} of {self._path} must match its checksum: build the file again")
+            raise ValueError(f"page {page} of {self.path} must match its checksum: build the file again")
 
 
 class _UncachedReader:
