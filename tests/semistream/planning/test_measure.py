@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_the_constants_are_of_this_machine_and_today() -> None:
-    """A row is looked up in less time than a tuple takes, and none of the six takes nothing or a millisecond."""
+    """A row is looked up in less time than a tuple takes, and none of the seven takes nothing or a millisecond."""
     found = measure()
     assert found.date == time.strftime("%Y-%m-%d")
     assert 0 < found.look_up < found.handle < 1e-6
@@ -24,6 +24,7 @@ def test_the_constants_are_of_this_machine_and_today() -> None:
     assert 0 <= found.iteration < 1e-3
     assert 0 < found.row < 1e-5
     assert 0 < found.value < 1e-6
+    assert 0 < found.output < 1e-6
 
 
 def test_a_plan_is_made_with_the_constants_of_a_file(tmp_path: Path) -> None:
@@ -31,7 +32,7 @@ def test_a_plan_is_made_with_the_constants_of_a_file(tmp_path: Path) -> None:
     rates = []
     for handle in (1e-7, 1e-6):
         file = tmp_path / f"{handle}.json"
-        Measured("2026-01-02", 1e-9, handle, 1e-7, 1e-5, 1e-7, 1e-7).write(file)
+        Measured("2026-01-02", 1e-9, handle, 0.0, 1e-7, 1e-5, 1e-7, 1e-7).write(file)
         assert read_machine(file, "ssd").disk == SSD
         words = f"explain --rows 100000 --memory 4MB --machine {file}".split()
         command = [sys.executable, "-m", "semistream", *words]

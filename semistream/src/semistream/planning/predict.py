@@ -144,9 +144,8 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
     seconds = its.seeks * disk.seek + transfer + its.index * disk.look_up
     seconds += its.probed * machine.look_up + tuples * machine.handle + its.waited * machine.wait
     seconds += machine.iteration
-    if its.single_rows:
-        values = len(added_columns(workload)) if workload.output == "rows" else 0
-        seconds += its.single_rows * machine.row_seconds(workload.row_bytes, values)
+    values = workload.values
+    seconds += tuples * values * machine.output + its.single_rows * machine.row_seconds(workload.row_bytes, values)
     return Prediction(
         plan=plan,
         split=split,

@@ -13,7 +13,7 @@ from semistream.joins import BY_NAME, HybridJoin
 from semistream.memory_split import Shares
 from semistream.planning.machine import PAPERS, Machine
 from semistream.planning.predict import JOINS, Plan, Prediction, predict
-from semistream.planning.workload import Workload, added_columns
+from semistream.planning.workload import Workload
 
 __all__ = ["Goal", "NoPlanError", "best_of_each", "least_memory", "tune"]
 
@@ -154,8 +154,7 @@ def _fastest(
     for page_rows, share in points:
         plan = Plan(join, memory, page_rows, Shares(front_stage=share))
         if workload.reads_rows and _takes_single_rows(join):
-            values = len(added_columns(workload)) if workload.output == "rows" else 0
-            below = machine.single_rows_below(page_rows, workload.row_bytes, values)
+            below = machine.single_rows_below(page_rows, workload.row_bytes, workload.values)
             plan = replace(plan, single_rows_below=below)
         try:
             found = predict(plan, workload, machine)

@@ -54,6 +54,11 @@ class Workload:
         """How the stream asks for the rows."""
         return Skew(self.rows, self.exponent)
 
+    @property
+    def values(self) -> int:
+        """How many values of a master row are output."""
+        return len(added_columns(self)) if self.output == "rows" else 0
+
     @classmethod
     def of_the_papers(
         cls, rows: int = 2_000_000, exponent: float = 1.0, order: Order = "frequency", row_bytes: int = 120
