@@ -77,8 +77,8 @@ def read_machine(file: Path, device: str) -> Machine:
 def measure() -> Measured:
     """Measure on one core, in processor time; it takes some seconds, and 300 MB for a file.
 
-    A cache that holds all of R gives `handle` and `output`. Scans of R for one waiting tuple, with small and with large pages, give
-    `look_up` and `iteration`. HYBRIDJOIN without a cache, less these, gives `wait`.
+    A cache that holds all of R gives `handle` and `output`. Scans of R for one waiting tuple, with small and with large
+    pages, give `look_up` and `iteration`. HYBRIDJOIN without a cache, less these, gives `wait`.
     """
     columns = {f"column_{number}": np.arange(_ROWS) for number in range(_COLUMNS)}
     table = pa.table({"id": np.arange(_ROWS), **columns})
