@@ -131,6 +131,14 @@ class FrontStage:
         self.recorder.frequency[slots] = f
         self.cache.put(page, frequent, slots)
 
+    def most_frequent(self, most: int) -> tuple[Page, np.ndarray]:
+        """Return the most frequent cached rows, at most `most`, and the frequency of each."""
+        slots = self.cache.used_slots()
+        slots = slots[np.argsort(-self.recorder.frequency[slots], kind="stable")[:most]]
+        rows = pa.RecordBatch.from_arrays(self.cache.rows.take(slots), schema=self.cache.rows.schema)
+        page = Page(0, self.cache.keys[slots], rows, self.cache.rows.identify(slots))
+        return page, self.recorder.frequency[slots]
+
     def remember_absent(self, keys: np.ndarray) -> None:
         """Remember keys that the index of R lacks."""
         _remember(keys, self._absent_keys, self._absent_used)

@@ -21,12 +21,12 @@ class SingleRows:
     """
 
     def __init__(self, below: float) -> None:
-        self._below = below
+        self.below = below
         self._served = math.inf
 
     def pay(self, waiting: int) -> bool:
         """Return whether the next rows should be read one by one, while so many tuples wait."""
-        return min(self._served, waiting) < self._below
+        return min(self._served, waiting) < self.below
 
     def note(self, served: int) -> None:
         """Note how many tuples a partition served."""
@@ -45,4 +45,4 @@ class SingleRows:
         partitions, counts = np.unique(wanted, return_counts=True)
         served = 1 + (counts - 1) * (waiting / len(wanted))
         self._served = float(served.mean())
-        return partitions[served >= self._below]
+        return partitions[served >= self.below]

@@ -80,6 +80,10 @@ class TupleCache:
         """Return up to `count` slots that hold no row."""
         return np.flatnonzero(~self._used)[:count]
 
+    def used_slots(self) -> np.ndarray:
+        """Return the slots that hold a row."""
+        return np.flatnonzero(self._used)
+
     def lacks(self, keys: np.ndarray) -> np.ndarray:
         """Return for each key whether it is not cached."""
         lacking = np.empty(len(keys), dtype=np.bool_)

@@ -1,13 +1,18 @@
 """HYBRIDJOIN (HYBRIDJOIN 2011, section 4.2; X-HYBRIDJOIN 2013, section 3)."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from semistream.front_stage import FrontStage
 from semistream.joins.semi_stream_join import SemiStreamJoin
+from semistream.memory_split import heap_blocks
 from semistream.page_choice import OldestFirst, PageChoice
 from semistream.relation.base import Page
+from semistream.row_store import BLOCK_BYTES
 from semistream.single_rows import SingleRows
 from semistream.stream_table import START
+from semistream.waiting_tuples import WaitingTuples
 
 __all__ = ["HybridJoin"]
 
@@ -48,21 +53,52 @@ class HybridJoin(SemiStreamJoin):
                 f"single_rows_below must be 0 for a relation that reads whole pages only, got {single_rows_below}: "
                 "leave it out, or use a page file"
             )
-        self._single_rows = SingleRows(single_rows_below)
+        self.single_rows = SingleRows(single_rows_below)
 
     def _stream_phase(self) -> None:
         """Lines 3 to 6: read w tuples from the stream buffer into H, and their keys into Q."""
         while len(self.stream_buffer) and self._probe_front_stage(room=self.waiting.room):
             pass
 
+    def divide_anew(self, front_stage: float) -> list[Any]:
+        """Give the front stage another share of the memory, and H_S the rest.
+
+        All waiting tuples are joined first. Then the memory of H_S is free for rows that stay cached: the most frequent
+        ones, as many as fit beside the front stage.
+
+        Returns:
+            The output of the tuples that waited.
+        """
+        if not (self.needs.front_stage and self.partitioned):
+            raise ValueError(
+                f"front_stage must belong to a join that has one, {type(self).__name__} has none to change"
+            )
+        joined = SemiStreamJoin.finish(self)
+        before = self.front_stage
+        self.shares = replace(self.shares, front_stage=front_stage)
+        self.split = self._divide(self._master, self.shares)
+        self.waiting = WaitingTuples(self.kept, 0, 0)
+        row_bytes = FrontStage.bytes_per_slot(self.cached) + heap_blocks(self.cached, self.shares) * BLOCK_BYTES
+        beside = self.memory // row_bytes - max(before.cache.slots, self.split.cache_slots)
+        kept, frequency = before.most_frequent(max(0, min(beside, self.split.cache_slots)))
+        hits, known_absent, threshold = before.hits, before.known_absent, before.recorder.threshold
+        del before
+        self.front_stage = self._make_front_stage()
+        self.front_stage.hits, self.front_stage.known_absent = hits, known_absent
+        self.front_stage.recorder.threshold = threshold
+        self.front_stage.admit(kept, np.arange(len(frequency)), frequency)
+        del kept
+        self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
+        return joined
+
     def _disk_phase(self) -> None:
         """Read from R what the oldest tuples wait for."""
-        if self._single_rows.pay(len(self.waiting)):
+        if self.single_rows.pay(len(self.waiting)):
             self._join_single_rows()
             return
         before = len(self.waiting)
         self._join_next_partition()
-        self._single_rows.note(before - len(self.waiting))
+        self.single_rows.note(before - len(self.waiting))
 
     def _join_next_partition(self) -> None:
         """Lines 7 to 15: read the partition of the oldest tuple, output all its matches and delete them."""
@@ -87,7 +123,7 @@ class HybridJoin(SemiStreamJoin):
         if not len(slots):
             return
         partitions = positions // (self.relation.page_rows * self.disk_buffer.partition_pages)
-        whole = self._single_rows.worth_reading(partitions, len(self.waiting))
+        whole = self.single_rows.worth_reading(partitions, len(self.waiting))
         for partition in whole.tolist():
             self._join_partition(self.disk_buffer.partition(partition * self.disk_buffer.partition_pages))
         single = np.flatnonzero(~np.isin(partitions, whole))

@@ -38,6 +38,7 @@ class SemiStreamJoin(ABC):
     Attributes:
         buffered: schema of the stream buffer.
         kept: schema of a waiting tuple.
+        cached: schema of a row in the front stage.
         probed: tuples of R looked up in H_S so far.
     """
 
@@ -63,22 +64,20 @@ class SemiStreamJoin(ABC):
         self.stream = stream
         self.on = (on,) if isinstance(on, str) else tuple(on)
         master = self._check(how, columns, output)
-        self.shares = shares or Shares()
-        self.buffered, self.kept, cached = self._columns_kept(relation, stream, self.on, master, output)
+        self.memory = memory
+        self.buffered, self.kept, self.cached = self._columns_kept(relation, stream, self.on, master, output)
         self._check_partition(partition_pages)
         self.disk_buffer = DiskBuffer(relation, self._columns_read(master), partition_pages)
-        needs = self._needs(relation, master, self.shares, self.disk_buffer.partitions)
-        self.split = split_memory(memory, self.shares, needs, relation, self.buffered, self.kept, cached)
+        self.shares = shares or Shares()
+        self.split = self._divide(master, self.shares)
         self.stream_buffer = StreamBuffer(self._encoder(), self.on, self.split.buffer_bytes, self.split.chunk_rows)
+        self.front_stage = self._make_front_stage()
         self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
-        sizes = self.split
-        self.front_stage = FrontStage(
-            cached, sizes.cache_slots, sizes.cache_blocks, sizes.absent_slots, sizes.chunk_rows, sizes.waiting_slots
-        )
         self._version = relation.version
         self.probed = 0
         outer = how == "left"
         self._output: Output = RowOutput(stream, master, outer=outer) if output == "rows" else PairOutput(outer=outer)
+        self._master = master
         self._columns = master.names
         self._found_slots = np.empty(self.split.chunk_rows, dtype=np.int32)
         self._found_rows = np.empty(self.split.chunk_rows, dtype=np.int32)
@@ -205,6 +204,15 @@ class SemiStreamJoin(ABC):
         kept = stream if output == "rows" else pa.schema([] if cls._is_exact(relation) else keys)
         confirming = [name for name in relation.key if name not in master.names and not relation.codec.exact]
         return buffered, kept, pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
+
+    def _divide(self, master: pa.Schema, shares: Shares) -> MemorySplit:
+        needs = self._needs(self.relation, master, shares, self.disk_buffer.partitions)
+        return split_memory(self.memory, shares, needs, self.relation, self.buffered, self.kept, self.cached)
+
+    def _make_front_stage(self) -> FrontStage:
+        sizes = self.split
+        slots, blocks, absent = sizes.cache_slots, sizes.cache_blocks, sizes.absent_slots
+        return FrontStage(self.cached, slots, blocks, absent, sizes.chunk_rows, sizes.waiting_slots)
 
     def _columns_read(self, master: pa.Schema) -> list[str]:
         """Return the columns of R that are output, and those that confirm a match."""

@@ -1,0 +1,141 @@
+"""Let a running join follow its stream and its device: plan again when the skew or the device has changed.
+
+MESHJOIN 2007, section 3.3, leaves this to future work. The memory is divided anew when no tuple waits, so none is lost.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from semistream.joins import BY_NAME, CHybridJoin, HybridJoin
+from semistream.modelled_disk import ModelledDisk
+from semistream.planning.machine import Machine
+from semistream.planning.predict import CACHE_SKILL, Plan, predict
+from semistream.planning.skew import Skew
+from semistream.planning.tuner import tune
+from semistream.planning.workload import Workload
+
+__all__ = ["Adaptation"]
+
+_WINDOW = 4  # fillings of the join's memory between two looks: then the cache shows the skew
+_LEAST_TUPLES = 100_000
+_SKEW_MOVED = 0.05  # of the exponent
+_DEVICE_MOVED = 1.5  # times slower or faster
+_WORTH_IT = 1.05  # times the rate, by the models; less is within their error
+_STEPS, _MOST_EXPONENT = 30, 4.0
+
+
+@dataclass
+class _Counts:
+    """What a join has done so far."""
+
+    tuples: int
+    hits: int
+    pages: int
+    rows: int
+    bytes: int
+    seeks: int
+    probed: int
+
+    @classmethod
+    def of(cls, join: HybridJoin) -> "_Counts":
+        read = join.relation.counters
+        return cls(
+            join.stream_buffer.arrived - len(join.stream_buffer), join.front_stage.hits,
+            read.pages_read, read.rows_read, read.bytes_read, read.seeks, join.probed,
+        )  # fmt: skip
+
+    def since(self, earlier: "_Counts") -> "_Counts":
+        return _Counts(*(now - then for now, then in zip(vars(self).values(), vars(earlier).values(), strict=True)))
+
+
+class Adaptation:
+    """Follows one join.
+
+    Args:
+        join: CHYBRIDJOIN or Optimised X-HYBRIDJOIN.
+        workload: what the join was planned for.
+        machine: where it was planned to run.
+
+    Attributes:
+        workload: with the skew as it is now.
+        machine: with the device as it is now.
+        moves: how often the join was changed.
+    """
+
+    def __init__(self, join: HybridJoin, workload: Workload, machine: Machine) -> None:
+        self.join = join
+        self.workload = workload
+        self.machine = machine
+        self.moves = 0
+        self._name = next(name for name, kind in BY_NAME.items() if kind.paper_name == join.paper_name)
+        self._planned = workload, machine
+        self._counts = _Counts.of(join)
+        self._seconds = 0.0
+
+    def look(self, seconds: float) -> list[Any]:
+        """Look at what the join has done, and change it if another plan is better.
+
+        Args:
+            seconds: that the join took since the last look.
+
+        Returns:
+            The output of tuples that waited, if the join was changed.
+        """
+        self._seconds += seconds
+        done = _Counts.of(self.join).since(self._counts)
+        slots = self.join.front_stage.cache.slots + self.join.waiting.slots
+        if done.tuples < max(_WINDOW * slots, _LEAST_TUPLES):
+            return []
+        self.workload = replace(self.workload, exponent=self._exponent(done.hits / done.tuples))
+        self.machine = replace(self.machine, disk=self._disk(done, self._seconds))
+        self._counts, self._seconds = _Counts.of(self.join), 0.0
+        return self._plan_again() if self._has_moved() else []
+
+    def _exponent(self, hit_rate: float) -> float:
+        """Return the exponent with which the cache has this hit rate."""
+        skill = CACHE_SKILL if isinstance(self.join, CHybridJoin) else 1.0
+        rows = np.array([min(skill * self.join.front_stage.cache.count, self.workload.rows)])
+        low, high = 0.0, _MOST_EXPONENT
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            if Skew(self.workload.rows, middle).head(rows)[0] < hit_rate:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _disk(self, done: _Counts, seconds: float) -> ModelledDisk:
+        """Return the device with which the join took these seconds, or the same if they are about what was expected."""
+        machine, disk, reads = self.machine, self.machine.disk, done.pages + done.rows
+        values = self.workload.values
+        others = done.tuples * (machine.handle + values * machine.output) + done.probed * machine.look_up
+        others += (done.tuples - done.hits) * machine.wait + done.pages * machine.iteration
+        others += done.rows * (machine.row + values * machine.value)
+        others += done.bytes / disk.bytes_per_second + reads * disk.look_up
+        expected = others + done.seeks * disk.seek
+        if not done.seeks or expected / _DEVICE_MOVED < seconds < expected * _DEVICE_MOVED:
+            return disk
+        return replace(disk, seek=max(seconds - others, 0.0) / done.seeks)
+
+    def _has_moved(self) -> bool:
+        """Return whether skew or device are others than those of the plan."""
+        workload, machine = self._planned
+        return abs(self.workload.exponent - workload.exponent) > _SKEW_MOVED or self.machine.disk != machine.disk
+
+    def _plan_again(self) -> list[Any]:
+        """Give the join the plan that is best now, if that is clearly better than the plan that it has."""
+        self._planned = self.workload, self.machine
+        join = self.join
+        page_rows = join.relation.page_rows
+        best = tune(self.workload, join.memory, self.machine, joins=[self._name], page_rows=page_rows)
+        now = Plan(
+            self._name, join.memory, page_rows, join.shares, join.disk_buffer.partition_pages,
+            single_rows_below=join.single_rows.below,
+        )  # fmt: skip
+        if best.rate < _WORTH_IT * predict(now, self.workload, self.machine).rate:
+            return []
+        self.moves += 1
+        join.read_partitions_of(best.plan.partition_pages)
+        join.single_rows.below = best.plan.single_rows_below
+        return join.divide_anew(best.plan.shares.front_stage)
