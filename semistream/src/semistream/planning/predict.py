@@ -57,8 +57,10 @@ class Prediction:
         tuples: stream tuples for an iteration: w, with those that never wait.
         in_memory: the share of the stream that meets its row in memory.
         pages_per_1000: pages that are read for 1,000 stream tuples.
-        waiting_seconds: mean time in H_S of a tuple that waits: h_S over the rate of such tuples (Little's law).
-        longest_seconds: the longest time of a tuple in H_S.
+        bytes_per_tuple: bytes that are read for a stream tuple.
+        processing_seconds: mean processing time of a stream tuple, from loading to matching (HYBRIDJOIN 2011, section
+            3): the tuples that have not met their row yet, over the rate (Little's law).
+        longest_seconds: the longest processing time.
     """
 
     plan: Plan
@@ -68,7 +70,8 @@ class Prediction:
     tuples: float
     in_memory: float
     pages_per_1000: float
-    waiting_seconds: float
+    bytes_per_tuple: float
+    processing_seconds: float
     longest_seconds: float
 
 
@@ -82,7 +85,7 @@ class _Iteration:
     index: float  # keys looked up in the index of R
     waited: float  # tuples that it joins and that had waited
     in_memory: float  # share of the stream that never waits
-    held: float  # tuples that wait
+    held: float  # tuples that wait and have not met their row yet
     round_iterations: float  # until the oldest tuple of now has left
 
 
@@ -123,23 +126,24 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
         tuples=tuples,
         in_memory=in_memory,
         pages_per_1000=1000 * its.pages / tuples,
-        waiting_seconds=its.held * seconds / its.waited if in_memory < _MOST_IN_MEMORY else 0.0,
+        bytes_per_tuple=its.pages * relation.page_bytes / tuples,
+        processing_seconds=its.held * seconds / tuples if in_memory < _MOST_IN_MEMORY else 0.0,
         longest_seconds=its.round_iterations * seconds if in_memory < _MOST_IN_MEMORY else 0.0,
     )
 
 
 def _meshjoin(sizes: _Sizes) -> _Iteration:
-    """MESHJOIN 2007, equations 1 and 2: w = h_S / k; a tuple waits for all k pages."""
+    """MESHJOIN 2007, equations 1 and 2: w = h_S / k; a tuple meets its row in one of k pages (`_half_a_scan`)."""
     k = sizes.pages
     w = sizes.split.waiting_slots // k
-    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, 0, w * k, k)
+    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, 0, _half_a_scan(w, k), k)
 
 
 def _r_meshjoin(sizes: _Sizes) -> _Iteration:
     """R-MESHJOIN (X-HYBRIDJOIN 2013, section 2): MESHJOIN without the remainder that w leaves."""
     k = sizes.pages
     h = sizes.split.waiting_slots
-    return _Iteration(1, 1 / k, sizes.page_rows, 0, h / k, 0, h, k)
+    return _Iteration(1, 1 / k, sizes.page_rows, 0, h / k, 0, _half_a_scan(h / k, k), k)
 
 
 def _cmeshjoin(sizes: _Sizes) -> _Iteration:
@@ -147,7 +151,15 @@ def _cmeshjoin(sizes: _Sizes) -> _Iteration:
     k = sizes.pages
     in_memory = sizes.head(CACHE_SKILL * sizes.split.cache_slots)
     w = sizes.split.waiting_slots // k
-    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, in_memory, w * k, k)
+    return _Iteration(1, 1 / k, sizes.page_rows, 0, w, in_memory, _half_a_scan(w, k), k)
+
+
+def _half_a_scan(w: float, k: int) -> float:
+    """Return the tuples of MESHJOIN's window that have not met their row: on average it is in the middle of a scan.
+
+    HYBRIDJOIN 2011, section 3: the processing time is half of the time for the whole of R.
+    """
+    return w * (k + 1) / 2
 
 
 def _hybridjoin(sizes: _Sizes) -> _Iteration:
