@@ -22,7 +22,7 @@ from semistream.joins import BY_NAME, CHybridJoin, SemiStreamJoin
 from semistream.load_shedder import LoadShedder, UpfrontShedder
 from semistream.memory_split import Shares
 from semistream.page_choice import LOOKUP_POSITION, AwayFromShedding
-from semistream.relation import MemoryRelation
+from semistream.relation import MemoryRelation, Relation
 
 from benchmarks.papers_clock import CountedStore, seconds
 from generator.settings import StreamSettings
@@ -103,7 +103,7 @@ def _rate(rounds: list[Round]) -> float:
 
 def service_rate(  # noqa: PLR0913, PLR0917 - an experiment's parameters
     name: str,
-    r: MemoryRelation,
+    r: Relation,
     setting: Setting,
     share: float,
     skew: float = 1.0,
@@ -112,10 +112,10 @@ def service_rate(  # noqa: PLR0913, PLR0917 - an experiment's parameters
     """Return the steady service rate of a join, with a share of R's size as memory."""
     join = BY_NAME[name](r, STREAM, "key", int(setting.rows * ROW_BYTES * share), shares=shares)
     tuples = {"inlj": setting.lone_tuples // 10, "cinlj": setting.lone_tuples}.get(name, setting.tuples)
-    return steady_rate(f"{name}, e = {skew}", _fed(join, setting, skew, tuples))
+    return steady_rate(f"{name}, e = {skew}", fed(join, setting, skew, tuples))
 
 
-def _fed(join: SemiStreamJoin, setting: Setting, skew: float, tuples: int) -> Iterator[Round]:
+def fed(join: SemiStreamJoin, setting: Setting, skew: float, tuples: int) -> Iterator[Round]:
     """Feed a join round after round."""
     for number in itertools.count(1):
         start, before = seconds(join), join.stream_buffer.arrived - join.pending
@@ -124,9 +124,7 @@ def _fed(join: SemiStreamJoin, setting: Setting, skew: float, tuples: int) -> It
         yield join.stream_buffer.arrived - join.pending - before, seconds(join) - start
 
 
-def shedding_rate(
-    r: MemoryRelation, setting: Setting, shedder: type[LoadShedder], position: float, load: float
-) -> float:
+def shedding_rate(r: Relation, setting: Setting, shedder: type[LoadShedder], position: float, load: float) -> float:
     """Return the steady service rate of CHYBRIDJOIN while `load` stream tuples arrive per modelled second."""
     with tempfile.TemporaryDirectory() as directory:
         sheds = shedder(CountedStore(Path(directory), STREAM))
@@ -167,7 +165,7 @@ def caching(setting: Setting) -> list[Ratio]:
     r = relation(setting, setting.page_rows, by_frequency=False)
     blocks = relation(setting, setting.block_rows, by_frequency=False)
 
-    def gain(cached: str, plain: str, of: MemoryRelation) -> float:
+    def gain(cached: str, plain: str, of: Relation) -> float:
         return service_rate(cached, of, setting, 0.1) / service_rate(plain, of, setting, 0.1)
 
     return [

@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,17 @@ def size(text: str) -> int:
     return found
 
 
+def arrivals(text: str) -> float:
+    """Read a rate of arrivals."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"must be tuples a second, more than 0, got {text!r}")
+    return found
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m semistream", description=__doc__)
@@ -48,7 +60,8 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("--papers", action="store_true", help="the machine and disk of the papers' time")
     explain.add_argument("--machine", type=Path, help="a file that `measure` wrote")
     explain.add_argument("--page-rows", type=int, help="rows of a page, if they are given")
-    explain.add_argument("--longest-wait", type=float, help="seconds that a tuple may wait at most")
+    explain.add_argument("--longest-wait", type=float, help="the longest processing time of a tuple, in seconds")
+    explain.add_argument("--arrivals", type=arrivals, help="tuples that arrive a second, for the waiting time")
     explain.add_argument("--rate", type=float, help="find the least memory for this many tuples a second")
     explain.add_argument("--json", action="store_true", help="print JSON")
     return made
@@ -74,7 +87,10 @@ def main(arguments: list[str] | None = None) -> None:
             raise NoPlanError(f"memory must be enough for one join, got {memory} bytes: give it more, or a longer wait")
     except ValueError as error:
         sys.exit(f"semistream explain: {error}")
-    print(json.dumps(as_json(found, workload, memory), indent=2) if asked.json else as_text(found, workload, memory))
+    if asked.json:
+        print(json.dumps(as_json(found, workload, memory, arrivals=asked.arrivals), indent=2))
+    else:
+        print(as_text(found, workload, memory, arrivals=asked.arrivals))
 
 
 if __name__ == "__main__":

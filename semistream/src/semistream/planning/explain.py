@@ -1,5 +1,6 @@
 """Explain a plan to a person: each join's best rate, its memory by part, its waits, and the choice with its reason."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from semistream.joins import BY_NAME
 from semistream.memory_split import MemorySplit
 from semistream.planning.predict import Prediction
+from semistream.planning.times import processing_percentile, waiting_seconds
 from semistream.planning.workload import Workload
 
 __all__ = ["as_json", "as_text", "reason"]
@@ -15,23 +17,37 @@ _SECONDS_A_MINUTE = 60
 _HARDLY_A_PAGE = 1e-6  # for 1,000 tuples
 
 
-def as_text(found: Mapping[str, Prediction], workload: Workload, memory: int) -> str:
-    """Return a table of the joins, the best first, and the choice."""
-    ranked = sorted(found.values(), key=lambda each: -each.rate)
+def as_text(found: Mapping[str, Prediction], workload: Workload, memory: int, *, arrivals: float | None = None) -> str:
+    """Return a table of the joins, the best first, and the choice; with `arrivals` a second, also the waiting time."""
+    ranked = _ranked(found)
     share = memory / (workload.rows * workload.row_bytes)
+    arriving = "" if arrivals is None else f" Arrivals: {arrivals:,.0f} tuples/s."
     head = (
         f"R: {workload.rows:,} rows of {workload.row_bytes} bytes, order: {workload.order}. Stream: Zipf's exponent "
-        f"{workload.exponent:g}. Memory: {memory:,} bytes, {share:.1%} of R.\n\n"
+        f"{workload.exponent:g}. Memory: {memory:,} bytes, {share:.1%} of R.{arriving}\n\n"
+        f"{'':24} {'':>12} {'':>10} {'':>10} {'read':^35} {'processing time':^43}\n"
         f"{'join':24} {'tuples/s':>12} {'rows/page':>10} {'in memory':>10} {'pages/1,000':>12} {'rows/1,000':>11} "
-        f"{'mean wait':>10} {'longest':>10}  memory"
+        f"{'bytes':>10} {'mean':>10} {'p50':>10} {'p99':>10} {'longest':>10}  "
+        f"{'' if arrivals is None else 'waiting time  '}memory"
     )
-    lines = [
-        f"{BY_NAME[each.plan.join].paper_name:24} {each.rate:12,.0f} {each.plan.page_rows:10,} {each.in_memory:10.1%} "
-        f"{each.pages_per_1000:12.3f} {each.rows_per_1000:11.1f} "
-        f"{_time(each.waiting_seconds):>10} {_time(each.longest_seconds):>10}  {_parts(each.split)}"
-        for each in ranked
-    ]
-    return "\n".join([head, *lines, "", reason(ranked)])
+    return "\n".join([head, *(_line(each, arrivals) for each in ranked), "", reason(ranked)])
+
+
+def _line(found: Prediction, arrivals: float | None) -> str:
+    """Return the line of a join."""
+    half, most = (processing_percentile(found, part) for part in (0.5, 0.99))
+    times = " ".join(f"{_time(t):>10}" for t in (found.processing_seconds, half, most, found.longest_seconds))
+    waiting = "" if arrivals is None else f"{_time(waiting_seconds(found, arrivals)):>12}  "
+    return (
+        f"{BY_NAME[found.plan.join].paper_name:24} {found.rate:12,.0f} {found.plan.page_rows:10,} "
+        f"{found.in_memory:10.1%} {found.pages_per_1000:12.3f} {found.rows_per_1000:11.1f} "
+        f"{found.bytes_per_tuple:10,.0f} {times}  {waiting}{_parts(found.split)}"
+    )
+
+
+def _ranked(found: Mapping[str, Prediction]) -> list[Prediction]:
+    """Return the best join first."""
+    return sorted(found.values(), key=lambda each: -each.rate)
 
 
 def reason(ranked: list[Prediction]) -> str:
@@ -60,9 +76,11 @@ def reason(ranked: list[Prediction]) -> str:
     return said
 
 
-def as_json(found: Mapping[str, Prediction], workload: Workload, memory: int) -> dict[str, Any]:
-    """Return everything as plain values."""
-    ranked = sorted(found.values(), key=lambda each: -each.rate)
+def as_json(
+    found: Mapping[str, Prediction], workload: Workload, memory: int, *, arrivals: float | None = None
+) -> dict[str, Any]:
+    """Return everything as plain values; a waiting time without end is None."""
+    ranked = _ranked(found)
     return {
         "rows": workload.rows,
         "row_bytes": workload.row_bytes,
@@ -71,7 +89,17 @@ def as_json(found: Mapping[str, Prediction], workload: Workload, memory: int) ->
         "memory": memory,
         "choice": ranked[0].plan.join,
         "reason": reason(ranked),
-        "joins": {each.plan.join: asdict(each) for each in ranked},
+        "joins": {each.plan.join: asdict(each) | _times(each, arrivals) for each in ranked},
+    }
+
+
+def _times(found: Prediction, arrivals: float | None) -> dict[str, float | None]:
+    """Return the times that follow from a prediction."""
+    waiting = math.inf if arrivals is None else waiting_seconds(found, arrivals)
+    return {
+        "processing_p50_seconds": processing_percentile(found, 0.5),
+        "processing_p99_seconds": processing_percentile(found, 0.99),
+        **({} if arrivals is None else {"waiting_seconds": None if math.isinf(waiting) else waiting}),
     }
 
 
@@ -86,6 +114,8 @@ def _parts(split: MemorySplit) -> str:
 
 
 def _time(seconds: float) -> str:
+    if math.isinf(seconds):
+        return "too slow"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < _SECONDS_A_MINUTE else f"{seconds / _SECONDS_A_MINUTE:.1f} min"

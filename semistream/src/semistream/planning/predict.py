@@ -66,8 +66,10 @@ class Prediction:
         in_memory: the share of the stream that meets its row in memory.
         pages_per_1000: pages that are read for 1,000 stream tuples.
         rows_per_1000: single rows that are read for 1,000 stream tuples.
-        waiting_seconds: mean time in H_S of a tuple that waits: h_S over the rate of such tuples (Little's law).
-        longest_seconds: the longest time of a tuple in H_S.
+        bytes_per_tuple: bytes that are read for a stream tuple.
+        processing_seconds: mean processing time of a stream tuple, from loading to matching (HYBRIDJOIN 2011, section
+            3): the tuples that have not met their row yet, over the rate (Little's law).
+        longest_seconds: the longest processing time.
     """
 
     plan: Plan
@@ -78,7 +80,8 @@ class Prediction:
     in_memory: float
     pages_per_1000: float
     rows_per_1000: float
-    waiting_seconds: float
+    bytes_per_tuple: float
+    processing_seconds: float
     longest_seconds: float
 
 
@@ -92,7 +95,7 @@ class _Iteration:
     index: float  # keys looked up in the index of R
     waited: float  # tuples that it joins and that had waited
     in_memory: float  # share of the stream that never waits
-    held: float  # tuples that wait
+    held: float  # tuples that wait and have not met their row yet
     round_iterations: float  # until the oldest tuple of now has left
     single_rows: float = 0.0  # read one by one
 
@@ -155,20 +158,21 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
         in_memory=in_memory,
         pages_per_1000=1000 * its.pages / tuples,
         rows_per_1000=1000 * its.single_rows / tuples,
-        waiting_seconds=its.held * seconds / its.waited if in_memory < _MOST_IN_MEMORY else 0.0,
+        bytes_per_tuple=(its.pages * sizes.page + its.single_rows) * workload.row_bytes / tuples,
+        processing_seconds=its.held * seconds / tuples if in_memory < _MOST_IN_MEMORY else 0.0,
         longest_seconds=its.round_iterations * seconds if in_memory < _MOST_IN_MEMORY else 0.0,
     )
 
 
 def _meshjoin(sizes: _Sizes) -> _Iteration:
-    """MESHJOIN 2007, equations 1 and 2: w = h_S / k; a tuple waits for all k partitions."""
+    """MESHJOIN 2007, equations 1 and 2: w = h_S / k; a tuple meets its row in one of k partitions (`_half_a_scan`)."""
     return _scan(sizes, 0)
 
 
 def _r_meshjoin(sizes: _Sizes) -> _Iteration:
     """R-MESHJOIN (X-HYBRIDJOIN 2013, section 2): MESHJOIN without the remainder that w leaves."""
     k, h = sizes.partitions, sizes.split.waiting_slots
-    return replace(_scan(sizes, 0), waited=h / k, held=h)
+    return replace(_scan(sizes, 0), waited=h / k, held=_half_a_scan(h / k, k))
 
 
 def _cmeshjoin(sizes: _Sizes) -> _Iteration:
@@ -181,7 +185,15 @@ def _scan(sizes: _Sizes, first_rows: float) -> _Iteration:
     k = sizes.partitions
     w = sizes.split.waiting_slots // k
     rows = sizes.partition * sizes.page
-    return _Iteration(sizes.partition, 1 / k, rows, 0, w, sizes.head(first_rows), w * k, k)
+    return _Iteration(sizes.partition, 1 / k, rows, 0, w, sizes.head(first_rows), _half_a_scan(w, k), k)
+
+
+def _half_a_scan(w: float, k: int) -> float:
+    """Return the tuples of MESHJOIN's window that have not met their row: on average it is in the middle of a scan.
+
+    HYBRIDJOIN 2011, section 3: the processing time is half of the time for the whole of R.
+    """
+    return w * (k + 1) / 2
 
 
 def _hybridjoin(sizes: _Sizes) -> _Iteration:
