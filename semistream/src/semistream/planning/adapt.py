@@ -110,8 +110,9 @@ class Adaptation:
         machine, disk, reads = self.machine, self.machine.disk, done.pages + done.rows
         values = self.workload.values
         others = done.tuples * (machine.handle + values * machine.output) + done.probed * machine.look_up
-        others += (done.tuples - done.hits) * machine.wait + done.pages * machine.iteration
-        others += done.rows * (machine.row + values * machine.value)
+        value = machine.value_seconds(self.workload.rows * self.workload.row_bytes)
+        others += (done.tuples - done.hits) * (machine.wait + values * value) + done.pages * machine.iteration
+        others += done.rows * machine.row
         others += done.bytes / disk.bytes_per_second + reads * disk.look_up
         expected = others + done.seeks * disk.seek
         if not done.seeks or expected / _DEVICE_MOVED < seconds < expected * _DEVICE_MOVED:

@@ -1,12 +1,18 @@
 """What a machine takes for the steps that the cost models count."""
 
+import math
 from dataclasses import dataclass, replace
 
 from semistream.modelled_disk import DISK_7200_RPM, OBJECT_STORE, PAGE_CACHE, SSD, ModelledDisk
 
-BLOCK_BYTES = 4096  # the least that a disk reads
+__all__ = ["DEVICES", "MEASURED_BYTES", "PAPERS", "Machine", "on_this_processor"]
 
-__all__ = ["DEVICES", "PAPERS", "Machine", "on_this_processor"]
+BLOCK_BYTES = 4096  # the least that a disk reads
+MEASURED_BYTES, FAR_BYTES, FAR_TIMES = (
+    240_000_000,
+    12_000_000_000,
+    6.0,
+)  # a value of the second takes so many times more
 
 
 @dataclass(frozen=True)
@@ -20,7 +26,7 @@ class Machine:
         output: seconds to output one of these values.
         wait: seconds more for a tuple that waits; the papers' models have none.
         row: seconds to find a single row of R.
-        value: seconds to read one of its values.
+        value: seconds to read a value of a row that is found in R, if R has `MEASURED_BYTES`.
         iteration: seconds for an iteration beside that.
     """
 
@@ -33,23 +39,30 @@ class Machine:
     value: float = 0.0
     output: float = 0.0
 
-    def single_rows_below(self, rows: int, row_bytes: int, values: int) -> float:
-        """Return how many tuples a partition must serve to be read whole: as many single rows take as long.
+    def single_rows_below(self, rows: int, row_bytes: int) -> float:
+        """Return how many tuples a partition must serve to be read whole: to find as many single rows takes as long.
 
         Args:
             rows: of the partition.
             row_bytes: of each.
-            values: that are read of a single row.
         """
         disk = self.disk
         partition = disk.seek + rows * (row_bytes / disk.bytes_per_second + self.look_up) + self.iteration
-        return partition / self.row_seconds(row_bytes, values)
+        return partition / self.row_seconds(row_bytes)
 
-    def row_seconds(self, row_bytes: int, values: int) -> float:
-        """Return what a single row takes: the disk reads a block for it."""
+    def row_seconds(self, row_bytes: int) -> float:
+        """Return what it takes to find a single row; the disk reads a block for it."""
         disk = self.disk
-        block = max(row_bytes, BLOCK_BYTES) / disk.bytes_per_second
-        return disk.seek + block + disk.look_up + self.row + values * self.value
+        return disk.seek + max(row_bytes, BLOCK_BYTES) / disk.bytes_per_second + disk.look_up + self.row
+
+    def value_seconds(self, relation_bytes: int) -> float:
+        """Return what it takes to read a value of a row that is found in R, in a page or by itself.
+
+        In a large R the processor also has to look for the address.
+        """
+        near, far = MEASURED_BYTES, FAR_BYTES
+        distance = math.log(min(max(relation_bytes, near), far) / near) / math.log(far / near)
+        return self.value * FAR_TIMES**distance
 
 
 # A machine of the papers' time: a few memory accesses and some objects on a Pentium IV for each step.
@@ -64,8 +77,8 @@ TODAY = Machine(
     output=7.5e-9,
     wait=95e-9,
     iteration=11e-6,
-    row=50e-9,  # this and the next in a file of 14 GB; in one of 0.3 GB they are a half and a sixth of that
-    value=75e-9,
+    row=50e-9,
+    value=12.5e-9,
 )
 
 DEVICES = {"page-cache": PAGE_CACHE, "ssd": SSD, "hdd": DISK_7200_RPM, "object-store": OBJECT_STORE}

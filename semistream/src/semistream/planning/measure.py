@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from semistream.joins import CHybridJoin, HybridJoin, MeshJoin, SemiStreamJoin
 from semistream.memory_split import Shares
-from semistream.planning.machine import DEVICES, Machine
+from semistream.planning.machine import DEVICES, MEASURED_BYTES, Machine
 from semistream.relation import MemoryRelation, PageFile, write_page_file
 
 __all__ = ["Measured", "measure", "read_machine"]
@@ -19,7 +19,7 @@ __all__ = ["Measured", "measure", "read_machine"]
 _ROWS, _TUPLES, _BATCH = 200_000, 1_000_000, 32_768
 _SMALL_PAGE, _LARGE_PAGE, _SCANS = 500, 8_000, 3
 _COLUMNS = 14
-_FILE_ROWS, _SINGLE_ROWS = 10 * _ROWS, 200_000
+_FILE_ROWS, _SINGLE_ROWS = MEASURED_BYTES // (8 * (_COLUMNS + 1)), 200_000
 _MEMORY, _MOST_CACHED = 64 * 2**20, 0.9
 _TURNS = 3  # the quickest counts: others were disturbed
 _STREAM = pa.schema([pa.field("key", pa.int64(), nullable=False), pa.field("number", pa.int64(), nullable=False)])
@@ -37,7 +37,7 @@ class Measured:
         wait: seconds more for a tuple that waits.
         iteration: seconds for a page beside its rows.
         row: seconds to find a single row of a mapped file that is in memory.
-        value: seconds to read one of its values.
+        value: seconds to read a value of a row that is found there.
     """
 
     date: str
@@ -88,14 +88,13 @@ def measure() -> Measured:
     look_up = max((in_large - large.pages * iteration) / _ROWS, 0.0)
 
     handle = _cached_seconds(large, "pairs")
-    with_values = _cached_seconds(large, "rows")
-    output = max(with_values - handle, 0.0) / _COLUMNS
+    output = max(_cached_seconds(large, "rows") - handle, 0.0) / _COLUMNS
 
-    waiting = HybridJoin(large, _STREAM, "key", _MEMORY)
+    waiting = HybridJoin(large, _STREAM, "key", _MEMORY, columns=[])
     reads = large.counters.pages_read
     seconds = _feed_seconds(waiting, _ROWS)
     pages = (large.counters.pages_read - reads) / (_TURNS + 1)
-    wait = max((seconds - pages * (iteration + _LARGE_PAGE * look_up)) / _TUPLES - with_values, 0.0)
+    wait = max((seconds - pages * (iteration + _LARGE_PAGE * look_up)) / _TUPLES - handle, 0.0)
     return Measured(time.strftime("%Y-%m-%d"), look_up, handle, output, wait, iteration, *_single_row_seconds())
 
 

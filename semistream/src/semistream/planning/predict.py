@@ -148,7 +148,8 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
     seconds += its.probed * machine.look_up + tuples * machine.handle + its.waited * machine.wait
     seconds += machine.iteration
     values = workload.values
-    seconds += tuples * values * machine.output + its.single_rows * machine.row_seconds(workload.row_bytes, values)
+    seconds += tuples * values * machine.output + its.single_rows * machine.row_seconds(workload.row_bytes)
+    seconds += its.waited * values * machine.value_seconds(workload.rows * workload.row_bytes)
     return Prediction(
         plan=plan,
         split=split,

@@ -154,7 +154,7 @@ def _fastest(
     for page_rows, share in points:
         plan = Plan(join, memory, page_rows, Shares(front_stage=share))
         if workload.reads_rows and _takes_single_rows(join):
-            below = machine.single_rows_below(page_rows, workload.row_bytes, workload.values)
+            below = machine.single_rows_below(page_rows, workload.row_bytes)
             plan = replace(plan, single_rows_below=below)
         try:
             found = predict(plan, workload, machine)
