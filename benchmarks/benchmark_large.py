@@ -13,27 +13,20 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
-from semistream.joins import CHybridJoin
-from semistream.planning import Prediction, Workload
-from semistream.planning.machine import on_this_processor
-from semistream.planning.tuner import tune
 from semistream.relation import PageFile, write_page_file
 
-from benchmarks.benchmark_joins import rows
+from benchmarks.benchmark_joins import PAGE_ROWS, Kind, plan, planned_join, rows
 from benchmarks.benchmark_papers import ROW_BYTES, Setting, stream
 
 SMALL, LARGE = 2_000_000, 100_000_000
-PAGE_ROWS = 32_000
+JOIN = "chybridjoin"
 MEMORY = 24_000_000
 TUPLES, WARMING, TURNS = 2_000_000, 4, 9
 FILE_BYTES = 145  # for a row, with its entry in the index
 AT_ONCE = 200_000
-Kind = Literal["pairs", "rows"]
 KINDS: dict[Kind, str] = {"pairs": "keys with row positions", "rows": "full rows"}
 
 
@@ -43,27 +36,11 @@ def write(path: Path, count: int) -> None:
     write_page_file(path, rows(0, 0).schema, pieces, ["id"], PAGE_ROWS)
 
 
-def planned(count: int, kind: Kind) -> Prediction:
-    """Return the plan of CHYBRIDJOIN."""
-    workload = replace(Workload.of_the_papers(count), output=kind, reads_rows=True)
-    return tune(workload, MEMORY, on_this_processor("page-cache"), joins=["chybridjoin"], page_rows=PAGE_ROWS)
-
-
 def rates(relation: PageFile, kind: Kind) -> list[float]:
     """Return the join's rates, turn by turn, in millions of tuples a second."""
-    plan = planned(relation.row_count, kind).plan
     setting = Setting(rows=relation.row_count)
     schema = next(stream(setting, 1.0, 1, 0)).schema
-    join = CHybridJoin(
-        relation,
-        schema,
-        "key",
-        MEMORY,
-        output=kind,
-        shares=plan.shares,
-        partition_pages=plan.partition_pages,
-        single_rows_below=plan.single_rows_below,
-    )
+    join = planned_join(JOIN, relation, schema, MEMORY, kind)
     join.preload()
     found = []
     for turn in range(WARMING + TURNS):
@@ -102,7 +79,7 @@ def main() -> None:
             small, large = found[SMALL, kind], found[count, kind]
             for size, measured in ((SMALL, small), (count, large)):
                 band = f"({min(measured):.2f} to {max(measured):.2f})"
-                said = f"planned {planned(size, kind).rate / 1e6:.2f}"
+                said = f"planned {plan(JOIN, size, MEMORY, kind).rate / 1e6:.2f}"
                 print(f"{name}, R of {size:,} rows: {statistics.median(measured):.2f} M/s {band}, {said}")
             slower = statistics.median(small) / statistics.median(large)
             print(f"{name}: {slower:.1f} times slower with {count // SMALL} times the rows ({ROW_BYTES} bytes each)")

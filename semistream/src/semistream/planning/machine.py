@@ -62,7 +62,7 @@ class Machine:
         """
         near, far = MEASURED_BYTES, FAR_BYTES
         distance = math.log(min(max(relation_bytes, near), far) / near) / math.log(far / near)
-        return self.value * FAR_TIMES**distance
+        return self.value * math.pow(FAR_TIMES, distance)
 
 
 # A machine of the papers' time: a few memory accesses and some objects on a Pentium IV for each step.
