@@ -49,7 +49,7 @@ def plan(reader: Login, pipeline: Pipeline, snapshots: Path, device: str | None 
         text = plans(reader, pipeline, relation, device).as_text()
     used = parameters(pipeline, snapshot.plan)
     return (
-        f"{text} Device: {device}. The rates are those of one task on one core.\n"
+        f"{text} The rates are those of one task on one core.\n"
         f"{pipeline.name} joins with version {snapshot.version} by {used.join}: {used.reason}"
     )
 

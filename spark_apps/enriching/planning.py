@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from semistream.planning import Workload
 from semistream.planning.explain import as_text, reason
 from semistream.planning.fit import fit_exponent
 from semistream.planning.machine import on_this_processor
 from semistream.planning.tuner import best_of_each
 
-from spark_apps.enriching.task_join import joined_part
 from spark_apps.enriching.worker_join import AUTO, SHEDS
-from spark_apps.events.reader import EventReader
+from spark_apps.enriching.workload import workload_of
 from spark_apps.master.frequency import WEIGHT, read_estimate
 from spark_apps.pipeline.join_plan import JoinPlan
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from semistream import PageFile
-    from semistream.planning import Prediction
+    from semistream.planning import Prediction, Workload
 
     from foundation.connections import Login
     from spark_apps.pipeline.definition import Pipeline
@@ -44,12 +42,14 @@ class Plans:
         workload: what is joined.
         memory: of the pipeline's file, in bytes.
         is_counted: whether the skew is that of the estimate.
+        device: what the snapshot is on.
     """
 
     found: Mapping[str, Prediction]
     workload: Workload
     memory: int
     is_counted: bool
+    device: str
 
     def choice(self, pipeline: Pipeline) -> JoinPlan:
         """Return the plan of the join that the file names or, for "auto", of the fastest one.
@@ -65,8 +65,10 @@ class Plans:
         if name not in self.found:
             return JoinPlan(name, reason="there is no plan for this join, or it needs more memory")
         plan = self.found[name].plan
-        why = reason([self.found[name]])
-        return JoinPlan(name, plan.shares.front_stage, plan.partition_pages, plan.single_rows_below, why)
+        return JoinPlan(
+            name, plan.shares.front_stage, plan.partition_pages, plan.single_rows_below,
+            self.workload.exponent, self.device, reason([self.found[name]]),
+        )  # fmt: skip
 
     def _fastest(self) -> str:
         """Return the fastest join, but CHYBRIDJOIN if it is nearly as fast: its cache follows a skew that moves."""
@@ -78,7 +80,7 @@ class Plans:
     def as_text(self) -> str:
         """Return all plans as a table, and the exponent's source."""
         source = "counted by the estimate" if self.is_counted else "not counted yet, so taken for 1"
-        return f"{as_text(self.found, self.workload, self.memory)}\nThe exponent is {source}."
+        return f"{as_text(self.found, self.workload, self.memory)}\nThe exponent is {source}. Device: {self.device}."
 
 
 def planner(
@@ -109,20 +111,10 @@ def plans(reader: Login, pipeline: Pipeline, relation: PageFile, device: str) ->
     weights = np.sort(estimate.weights[WEIGHT].to_numpy())[::-1]
     is_counted = len(weights) > 0 and estimate.total > 0
     exponent = fit_exponent(weights / estimate.total, relation.row_count) if is_counted else NOT_COUNTED
-    workload = Workload(
-        rows=relation.row_count,
-        row_bytes=-(-relation.page_bytes // min(relation.page_rows, relation.row_count)),
-        exponent=exponent,
-        order="frequency",
-        master=relation.schema,
-        key=relation.key,
-        stream=joined_part(EventReader(pipeline.source.fields, pipeline.master.key).schema, pipeline.master.key),
-        on=tuple(pipeline.master.key),
-        reads_rows=relation.reads_rows,
-    )
+    workload = workload_of(pipeline, relation, exponent)
     memory = pipeline.memory_mb * MEGABYTE
     found = best_of_each(workload, memory, on_this_processor(device), page_rows=relation.page_rows)
-    return Plans(found, workload, memory, is_counted)
+    return Plans(found, workload, memory, is_counted, device)
 
 
 def device_of(snapshot: Path) -> str:

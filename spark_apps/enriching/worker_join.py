@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import gc
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import semistream
 from semistream import PageFile, joins
+from semistream.planning.adapt import Adaptation
+from semistream.planning.machine import on_this_processor
 
 from foundation.errors import SnapshotError
 from spark_apps.enriching.task_join import joined_part
+from spark_apps.enriching.workload import workload_of
 from spark_apps.events.reader import EventReader
 from spark_apps.pipeline.join_plan import JoinPlan
 
@@ -53,7 +56,7 @@ class Joins:
     def __init__(self, construct: ConstructJoin, open_relation: Callable[[Path], Relation] = PageFile) -> None:
         self._construct = construct
         self._open_relation = open_relation
-        self._idle: dict[tuple[str, Path], SemiStreamJoin] = {}
+        self._idle: dict[tuple[str, Path], _Lent] = {}
 
     @contextmanager
     def __call__(
@@ -68,10 +71,11 @@ class Joins:
         if known is None:
             gc.unfreeze()
             self.drop()
-        join = known or self._construct(pipeline, events, self._open_relation(snapshot), plan)
-        yield join
+        lent = known or self._make(pipeline, events, snapshot, plan)
+        yield lent.join
+        lent.follow_the_stream()
         self.drop()  # so that the next task does not have two joins in memory
-        self._idle[key] = join
+        self._idle[key] = lent
         if known is None:
             # Spark's worker runs the garbage collector after each task. The kernels that were loaded with the join stay
             # for good. Frozen, they are not searched each time.
@@ -85,7 +89,27 @@ class Joins:
     @property
     def idle(self) -> SemiStreamJoin | None:
         """The join that no task uses now, None if there is none."""
-        return next(iter(self._idle.values()), None)
+        return next((lent.join for lent in self._idle.values()), None)
+
+    def _make(self, pipeline: Pipeline, events: pa.Schema, snapshot: Path, plan: JoinPlan) -> _Lent:
+        relation = self._open_relation(snapshot)
+        join = self._construct(pipeline, events, relation, plan)
+        if pipeline.join != AUTO or not isinstance(join, Adaptation.FOLLOWS) or not relation.row_count:
+            return _Lent(join, None)
+        workload = workload_of(pipeline, relation, plan.exponent)
+        return _Lent(join, Adaptation(join, workload, on_this_processor(plan.device)))
+
+
+class _Lent(NamedTuple):
+    """A join, and what lets it follow its stream if nobody has named it in the pipeline's file."""
+
+    join: SemiStreamJoin
+    adaptation: Adaptation | None
+
+    def follow_the_stream(self) -> None:
+        """Divide the join's memory anew if the skew or the device has changed; no event waits now."""
+        if self.adaptation is not None:
+            self.adaptation.look()
 
 
 class ConstructJoin(Protocol):

@@ -14,6 +14,8 @@ class JoinPlan:
         front_stage: the share of its memory for the rows or pages that it keeps.
         partition_pages: how many pages it reads at once.
         single_rows_below: it reads the rows of a page that serves fewer events one by one.
+        exponent: the exponent of Zipf's law that it is planned for.
+        device: what the snapshot is read from, a name in `semistream.planning.machine.DEVICES`.
         reason: why; for people.
     """
 
@@ -21,4 +23,6 @@ class JoinPlan:
     front_stage: float = 0.15
     partition_pages: int = 1
     single_rows_below: float = 0.0
+    exponent: float = 1.0
+    device: str = "page-cache"
     reason: str = "not planned yet; the Dag refresh_master_order plans with each snapshot"

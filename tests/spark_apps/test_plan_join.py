@@ -80,7 +80,7 @@ def test_a_manifest_from_before_plans_is_joined_as_in_the_papers(products: Wareh
     manifest.write_text(json.dumps(content))
     kept = current(folder)
     assert kept
-    assert kept.plan == JoinPlan("chybridjoin", 0.15, 1, 0.0)
+    assert kept.plan == JoinPlan("chybridjoin", 0.15, 1, 0.0, 1.0, "page-cache")
 
 
 def test_the_fastest_join_is_chosen_unless_chybridjoin_is_nearly_as_fast_or_a_batch_has_a_limit() -> None:
@@ -97,7 +97,7 @@ def test_the_fastest_join_is_chosen_unless_chybridjoin_is_nearly_as_fast_or_a_ba
             name: replace(predict(Plan(name, 2**22, 500), WORKLOAD), rate=rate)
             for name, rate in (rates | {"x_hybridjoin": other}).items()
         }
-        plans = Plans(found, WORKLOAD, 2**22, is_counted=True)
+        plans = Plans(found, WORKLOAD, 2**22, is_counted=True, device="ssd")
         changed = SALES.model_copy(update={"join": join, "batch_seconds": batch_seconds})
         assert plans.choice(changed).join == chosen
 

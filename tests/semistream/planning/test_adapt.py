@@ -68,12 +68,11 @@ class Run:
             drawn = np.random.default_rng(self.seed).random(BATCH)
             keys = (np.searchsorted(heads, drawn, side="right") - 1).clip(0, ROWS - 1)
             arrays = [pa.array(keys), pa.array(keys), pa.array(keys, pa.int32())]
-            began = self.seconds()
             self.out += sum(
                 len(rows) for rows in self.join.feed(pa.RecordBatch.from_arrays(arrays, schema=WORKLOAD.stream))
             )
             if adaptation is not None:
-                self.out += sum(len(rows) for rows in adaptation.look(self.seconds() - began))
+                self.out += sum(len(rows) for rows in adaptation.look())
             self.fed += BATCH
         return (self.fed - before) / (self.seconds() - start)
 
@@ -87,7 +86,7 @@ def test_a_join_follows_a_skew_that_moves() -> None:
     """Planned for a flat stream, it is as fast on a steep one as a join that was planned for that, within a tenth."""
     run = Run.planned(WORKLOAD, DISK_7200_RPM)
     flat_share = run.join.shares.front_stage
-    adaptation = Adaptation(run.join, WORKLOAD, PAPERS)
+    adaptation = Adaptation(run.join, WORKLOAD, PAPERS, run.seconds)
     run.feed(0.3, 10, adaptation)
     assert adaptation.moves == 0
     adapted = run.feed(1.1, 60, adaptation)
@@ -108,7 +107,7 @@ def test_a_join_follows_a_device_that_becomes_slower() -> None:
     """On a disk instead of an SSD it reads larger partitions, about as fast as if it had been planned for the disk."""
     workload = replace(WORKLOAD, exponent=0.8)
     run = Run.planned(workload, SSD)
-    adaptation = Adaptation(run.join, workload, replace(PAPERS, disk=SSD))
+    adaptation = Adaptation(run.join, workload, replace(PAPERS, disk=SSD), run.seconds)
     run.feed(0.8, 20, adaptation)
     pages = run.join.disk_buffer.partition_pages
     run.disk = DISK_7200_RPM

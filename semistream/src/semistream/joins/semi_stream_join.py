@@ -1,5 +1,6 @@
 """What all joins have in common: parts, memory, and the loop that feeds them."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
@@ -40,6 +41,7 @@ class SemiStreamJoin(ABC):
         kept: schema of a waiting tuple.
         cached: schema of a row in the front stage.
         probed: tuples of R looked up in H_S so far.
+        seconds: that `feed` and `finish` have taken so far.
     """
 
     paper_name: ClassVar[str]  # the algorithm's name in its paper
@@ -75,6 +77,7 @@ class SemiStreamJoin(ABC):
         self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
         self._version = relation.version
         self.probed = 0
+        self.seconds = 0.0
         outer = how == "left"
         self._output: Output = RowOutput(stream, master, outer=outer) if output == "rows" else PairOutput(outer=outer)
         self._master = master
@@ -87,10 +90,12 @@ class SemiStreamJoin(ABC):
     def feed(self, batch: pa.RecordBatch) -> list[Any]:
         """Join stream tuples, and return the output that is ready. Up to h_S tuples keep waiting."""
         pieces = self.stream_buffer.pieces(self._check_batch(batch))
+        began = time.perf_counter()
         joined = self._read_all()  # tuples from `offer` come first
         for piece in pieces:
             self.stream_buffer.put(piece)
             joined += self._read_all()
+        self.seconds += time.perf_counter() - began
         return joined
 
     def offer(self, batch: pa.RecordBatch) -> None:
@@ -104,8 +109,10 @@ class SemiStreamJoin(ABC):
     def finish(self) -> list[Any]:
         """Join all waiting tuples when the stream pauses or ends; `feed` can be called again afterwards."""
         joined: list[Any] = []
+        began = time.perf_counter()
         while self.pending or len(self.stream_buffer):
             joined += self._iterate()
+        self.seconds += time.perf_counter() - began
         return joined
 
     def preload(self) -> None:

@@ -3,11 +3,12 @@
 MESHJOIN 2007, section 3.3, leaves this to future work. The memory is divided anew when no tuple waits, so none is lost.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from semistream.joins import BY_NAME, CHybridJoin, HybridJoin
+from semistream.joins import BY_NAME, CHybridJoin, HybridJoin, OptimisedXHybridJoin
 from semistream.modelled_disk import ModelledDisk
 from semistream.planning.machine import Machine
 from semistream.planning.predict import CACHE_SKILL, Plan, predict
@@ -56,6 +57,7 @@ class Adaptation:
         join: CHYBRIDJOIN or Optimised X-HYBRIDJOIN.
         workload: what the join was planned for.
         machine: where it was planned to run.
+        clock: returns the seconds that the join has taken so far; by default the join's own.
 
     Attributes:
         workload: with the skew as it is now.
@@ -63,7 +65,11 @@ class Adaptation:
         moves: how often the join was changed.
     """
 
-    def __init__(self, join: HybridJoin, workload: Workload, machine: Machine) -> None:
+    FOLLOWS = (CHybridJoin, OptimisedXHybridJoin)
+
+    def __init__(
+        self, join: HybridJoin, workload: Workload, machine: Machine, clock: Callable[[], float] | None = None
+    ) -> None:
         self.join = join
         self.workload = workload
         self.machine = machine
@@ -71,25 +77,22 @@ class Adaptation:
         self._name = next(name for name, kind in BY_NAME.items() if kind.paper_name == join.paper_name)
         self._planned = workload, machine
         self._counts = _Counts.of(join)
-        self._seconds = 0.0
+        self._clock = clock or (lambda: join.seconds)
+        self._began = self._clock()
 
-    def look(self, seconds: float) -> list[Any]:
+    def look(self) -> list[Any]:
         """Look at what the join has done, and change it if another plan is better.
-
-        Args:
-            seconds: that the join took since the last look.
 
         Returns:
             The output of tuples that waited, if the join was changed.
         """
-        self._seconds += seconds
         done = _Counts.of(self.join).since(self._counts)
         slots = self.join.front_stage.cache.slots + self.join.waiting.slots
         if done.tuples < max(_WINDOW * slots, _LEAST_TUPLES):
             return []
         self.workload = replace(self.workload, exponent=self._exponent(done.hits / done.tuples))
-        self.machine = replace(self.machine, disk=self._disk(done, self._seconds))
-        self._counts, self._seconds = _Counts.of(self.join), 0.0
+        self.machine = replace(self.machine, disk=self._disk(done, self._clock() - self._began))
+        self._counts, self._began = _Counts.of(self.join), self._clock()
         return self._plan_again() if self._has_moved() else []
 
     def _exponent(self, hit_rate: float) -> float:
