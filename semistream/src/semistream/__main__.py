@@ -13,10 +13,11 @@ from pathlib import Path
 from semistream.planning.explain import as_json, as_text
 from semistream.planning.machine import DEVICES, PAPERS, on_this_processor
 from semistream.planning.measure import measure, read_machine
+from semistream.planning.plot import draw
 from semistream.planning.tuner import Goal, NoPlanError, best_of_each, least_memory
 from semistream.planning.workload import Workload
 
-__all__ = ["UNITS", "main", "parser", "size"]
+__all__ = ["UNITS", "arrivals", "main", "parser", "size"]
 
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30}
 
@@ -63,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("--longest-wait", type=float, help="the longest processing time of a tuple, in seconds")
     explain.add_argument("--arrivals", type=arrivals, help="tuples that arrive a second, for the waiting time")
     explain.add_argument("--rate", type=float, help="find the least memory for this many tuples a second")
+    explain.add_argument("--plot", type=Path, help="also draw the rates in a picture, for example plan.png")
     explain.add_argument("--json", action="store_true", help="print JSON")
     return made
 
@@ -85,7 +87,10 @@ def main(arguments: list[str] | None = None) -> None:
         found = best_of_each(workload, memory, machine, page_rows=asked.page_rows, goal=goal)
         if not found:
             raise NoPlanError(f"memory must be enough for one join, got {memory} bytes: give it more, or a longer wait")
-    except ValueError as error:
+        if asked.plot:
+            figure = draw(found, workload, memory, machine, page_rows=asked.page_rows, goal=goal)
+            figure.savefig(asked.plot, dpi=120)
+    except (ValueError, OSError) as error:
         sys.exit(f"semistream explain: {error}")
     if asked.json:
         print(json.dumps(as_json(found, workload, memory, arrivals=asked.arrivals), indent=2))
