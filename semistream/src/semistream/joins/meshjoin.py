@@ -16,7 +16,8 @@ __all__ = ["MeshJoin"]
 class MeshJoin(SemiStreamJoin):
     """Scans R in a cycle and joins each page with a window of the stream; needs no index.
 
-    A tuple leaves the window once it has met all k pages of R. The window holds k chunks of w tuples.
+    A tuple leaves the window when the scan is back at the page that it met first: it has met all k pages of R. The
+    window holds k chunks of w tuples. If R grows meanwhile, its new pages come in between, before page 0.
     """
 
     paper_name: ClassVar[str] = "MESHJOIN"
@@ -24,11 +25,16 @@ class MeshJoin(SemiStreamJoin):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
-        self.k = max(1, self.relation.pages)
         self._matched = np.zeros(self.waiting.slots, dtype=np.bool_)
-        self._chunks = np.zeros(self.k, dtype=np.int64)  # tuples that entered the window, by iteration
-        self._iteration = 0
+        most = max(1, self.relation.most_pages)
+        self._chunks = np.zeros(most, dtype=np.int64)  # tuples that entered the window, by the page they met first
+        self._next_page = 0
         self._entered = 0  # tuples that entered the window since the last iteration
+
+    @property
+    def k(self) -> int:
+        """Count the pages that a tuple meets; R may grow."""
+        return max(1, self.relation.pages)
 
     def memory_used(self) -> int:
         """Count the bytes of all parts, buffers at their full size."""
@@ -46,11 +52,11 @@ class MeshJoin(SemiStreamJoin):
     def _disk_phase(self) -> None:
         """Lines 2, 9, 10: read the next page of R and join it with H. Then expire the tuples that have met all of R."""
         if self.relation.pages:
-            self._join(self.disk_buffer.read(self._iteration % self.k))
-        self._chunks[self._iteration % self.k] = self._entered
+            self._join(self.disk_buffer.read(self._next_page))
+        self._chunks[self._next_page] = self._entered
         self._entered = 0
-        self._iteration += 1
-        self._expire(int(self._chunks[self._iteration % self.k]))
+        self._next_page = (self._next_page + 1) % self.k
+        self._expire(int(self._chunks[self._next_page]))
 
     def _join(self, page: Page) -> None:
         """Output r joined with H for each tuple r of the page, in portions that fit into memory."""
@@ -88,7 +94,7 @@ class MeshJoin(SemiStreamJoin):
     @classmethod
     def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares) -> Needs:  # noqa: ARG003 - as in the base
         """Add for each waiting tuple whether it has matched, and the sizes of the k chunks."""
-        k = max(1, relation.pages)
+        k = max(1, relation.most_pages)
         return replace(cls.needs, least_waiting=cls._least_waiting(k), extra_per_waiting=1, extra_fixed=8 * k)
 
     @classmethod

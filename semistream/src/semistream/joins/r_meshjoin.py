@@ -19,7 +19,7 @@ class RMeshJoin(MeshJoin):
 
     def _chunk_size(self) -> int:
         """Return the page's share of h_S: any k iterations in a row have h_S together."""
-        page, slots = self._iteration % self.k, self.waiting.slots
+        page, slots = self._next_page, self.waiting.slots
         share = slots * (page + 1) // self.k - slots * page // self.k
         return share or int(not self.pending)  # an empty window takes one tuple at any page
 
