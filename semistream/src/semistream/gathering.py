@@ -2,8 +2,8 @@
 
 The front stage answers a hit with all rows of the key (CHYBRIDJOIN 2017, figure 5g, has a key N times in R). MESHJOIN
 reads R in a cycle, without an index. So all rows of a key are known once each page has been read since the key was
-chosen. Until then the rows are hidden in H_R. A key is left out if one of its rows found no slot, or no room for its
-strings, or if it has more than `MOST_ROWS` rows.
+chosen. Until then the rows are hidden in H_R. When slots run out, the keys that were chosen last are left out. So is a
+key if the strings of one of its rows found no room, or if it has more than `MOST_ROWS` rows.
 """
 
 import numpy as np
@@ -49,11 +49,7 @@ class Gathering:
         return sum(array.nbytes for array in (*self._arrays, self._since, self._queue))
 
     def arrive(self, number: int, pages: int) -> None:
-        """Come to a page: show the keys that were chosen here a cycle ago, and allot the keys to choose now.
-
-        They are the page's share of the free slots. If a key has N rows, the queue then fills to N / (N + 2) of the
-        slots: it leaves room for the rows that keys still get.
-        """
+        """Come to a page: show the keys that were chosen here a cycle ago, and allot it a share of the free slots."""
         self._show(self._complete(number))
         free = len(self._keys) - self._hidden
         self._share = free * (number + 1) // pages - free * number // pages
@@ -77,11 +73,13 @@ class Gathering:
     def collect(self, page: Page) -> None:
         """Hide the page's rows of all keys that are being gathered in H_R."""
         cache = self._front_stage.cache
-        rows = np.empty(len(page.keys), dtype=np.int64)
-        rows = rows[: _find_rows(page.keys, self._keys, self._entries, self._f, rows)]
-        slots = cache.free_slots(min(len(rows), len(self._keys) - self._hidden))
+        rows = self._find_rows(page)
+        while (lacking_slots := len(rows) - (len(self._keys) - self._hidden)) > 0:
+            self._leave_out_newest(lacking_slots)
+            rows = self._find_rows(page)
+        slots = cache.free_slots(len(rows))
         columns = page.rows.select(cache.rows.schema.names)
-        put = cache.hide(columns, rows[: len(slots)], page.keys, page.first, slots)
+        put = cache.hide(columns, rows, page.keys, page.first, slots)
         self._front_stage.recorder.frequency[slots[:put]] = _NO_VICTIM
         self._hidden += put
         _chain(page.keys[rows], slots[:put], cache.after, *self._arrays)
@@ -101,13 +99,30 @@ class Gathering:
 
     def _complete(self, number: int | None) -> np.ndarray:
         """Take the keys that were chosen at a page off the queue, or all keys; return their places."""
-        places = (self._queue[_FIRST] + np.arange(self._queue[_COUNT])) % len(self._keys)
+        places = self._places()
         if number is not None:
             places = places[: np.argmin(np.append(self._since[places], -1) == number)]
         self._queue[:] = (self._queue[_FIRST] + len(places)) % len(self._keys), self._queue[_COUNT] - len(places)
         _erase(self._keys[places], self._keys, self._entries)
-        found: np.ndarray = places[self._head[places] != NONE]
-        return found
+        return places
+
+    def _find_rows(self, page: Page) -> np.ndarray:
+        """Return the page's rows of the keys that are being gathered."""
+        rows = np.empty(len(page.keys), dtype=np.int64)
+        return rows[: _find_rows(page.keys, self._keys, self._entries, self._f, rows)]
+
+    def _leave_out_newest(self, slots: int) -> None:
+        """Take the keys that were chosen last off the queue, until they have given back so many slots."""
+        newest = self._places()[::-1]
+        newest = newest[: 1 + np.searchsorted(np.cumsum(self._rows[newest]), slots)]
+        self._queue[_COUNT] -= len(newest)
+        _erase(self._keys[newest], self._keys, self._entries)
+        self._discard(newest)
+
+    def _places(self) -> np.ndarray:
+        """Return the places of the queue, the first key's place first."""
+        places: np.ndarray = (self._queue[_FIRST] + np.arange(self._queue[_COUNT])) % len(self._keys)
+        return places
 
     def _show(self, places: np.ndarray) -> None:
         """Let the stream meet complete keys. If H_R is full, each row overwrites one that is not more frequent."""
@@ -135,7 +150,8 @@ class Gathering:
     def _rows_of(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the slots of all rows of keys, and beside each which key it is."""
         heads = self._head[places]
-        parts = [(heads[:0], heads[:0]), *self._front_stage.cache.chains(np.arange(len(places)), heads)]
+        some = np.flatnonzero(heads != NONE)
+        parts = [(some[:0], heads[:0]), *self._front_stage.cache.chains(some, heads[some])]
         return np.concatenate([of for of, _ in parts]), np.concatenate([slots for _, slots in parts])
 
     def _victims(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
