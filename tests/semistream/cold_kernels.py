@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from semistream import Between, Compare, ConditionMeshJoin, LoadShedder, ShedStore, UpfrontShedder
-from semistream.joins import CHybridJoin, SemiStreamJoin, TimedCHybridJoin
+from semistream.joins import CHybridJoin, CMeshJoin, IndexNestedLoopJoin, SemiStreamJoin, TimedCHybridJoin
 from semistream.relation import MemoryRelation, PageFile, Relation, write_page_file
 from semistream.warm_up import warm_up
 
@@ -68,11 +68,25 @@ def _joins(directory: Path) -> Iterator[tuple[pa.Table, SemiStreamJoin]]:
             yield from ((stream, make(memory)) for make in _makers(in_memory, stream.schema, on, output="pairs"))
             yield from ((stream, make(memory)) for make in _makers(PageFile(path), stream.schema, on, how="left"))
             yield stream, CHybridJoin(PageFile(path), stream.schema, on, memory, how="left", single_rows_below=math.inf)
+            yield from (
+                (stream, join) for join in _with_repeats(directory / f"repeats {number}", table, stream, on, memory)
+            )
             uncached = PageFile(path, uncached=True)
             yield stream, CHybridJoin(uncached, stream.schema, on, 10 * memory, how="left")
         yield from ((stream, join) for join in _shedding(directory / f"shed {number}", PageFile(path), stream, on))
     for name, kind_of_key in TYPES.items():
         yield _of_type(directory / name, kind_of_key)
+
+
+def _with_repeats(
+    path: Path, table: pa.Table, stream: pa.Table, on: list[str], memory: int
+) -> Iterator[SemiStreamJoin]:
+    twice = pa.concat_tables([table, table]).combine_chunks()
+    key = [f"id_{name}" for name in on]
+    write_page_file(path, twice.schema, twice.to_batches(), key, page_rows=8)
+    for relation in (MemoryRelation(twice, key, page_rows=8), PageFile(path)):
+        for algorithm in (CMeshJoin, IndexNestedLoopJoin):
+            yield algorithm(relation, stream.schema, on, 2 * memory, how="left")
 
 
 def _shedding(directory: Path, relation: Relation, stream: pa.Table, on: list[str]) -> Iterator[SemiStreamJoin]:

@@ -43,7 +43,7 @@ from semistream.joins import (
 from semistream.load_shedder import LoadShedder, UpfrontShedder
 from semistream.memory_split import Shares
 from semistream.page_choice import AwayFromShedding, OldestFirst
-from semistream.relation import MemoryRelation, PageFile, Relation, write_page_file
+from semistream.relation import GrowingRelation, MemoryRelation, PageFile, Relation, write_page_file
 from semistream.shed_store import ShedStore
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "CachedIndexNestedLoopJoin",
     "Compare",
     "ConditionMeshJoin",
+    "GrowingRelation",
     "HybridJoin",
     "IndexNestedLoopJoin",
     "LoadShedder",

@@ -65,6 +65,11 @@ class DiskBuffer:
         """Count the partitions of R, the first of which starts at its first page."""
         return -(-self._relation.pages // self._partition_pages)
 
+    @property
+    def most_partitions(self) -> int:
+        """Count the partitions of R when it has grown as large as it can."""
+        return -(-self._relation.most_pages // self._partition_pages)
+
     def partition(self, page: int) -> range:
         """Return the pages of the partition that is read for a page."""
         first = page if self.from_key else page - page % self._partition_pages

@@ -3,7 +3,7 @@
 CHYBRIDJOIN 2017, section 3.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -33,9 +33,16 @@ class FrontStage:
     """
 
     def __init__(  # the sizes of its parts
-        self, schema: pa.Schema, slots: int, heap_blocks: int, absent_slots: int, chunk_rows: int, waiting: int = 0
+        self,
+        schema: pa.Schema,
+        slots: int,
+        heap_blocks: int,
+        absent_slots: int,
+        chunk_rows: int,
+        waiting: int = 0,
+        hidden: int = 0,
     ) -> None:
-        self.cache = TupleCache(schema, slots, heap_blocks)
+        self.cache = TupleCache(schema, slots, heap_blocks, hidden)
         self.recorder = FrequencyRecorder(slots, waiting)
         self.hits = 0
         self.known_absent = 0
@@ -100,8 +107,20 @@ class FrontStage:
         self.hits += len(rows)
         self.known_absent += unmatched
         if self.cache.slots:
-            self.recorder.adapt(read, room=self.cache.has_room)
+            self.recorder.adapt(read, room=self.cache.has_room())
         return read, rows, slots, unmatched_rows[:unmatched], waiting
+
+    def every_row(
+        self, hits: np.ndarray, slots: np.ndarray, confirm: Confirm | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield what `probe` has hit, then the hits whose keys have a second row with its slots, and so on."""
+        if not len(self.cache.after):
+            yield hits, slots
+            return
+        for of, further in self.cache.chains(np.arange(len(hits)), slots):
+            self.recorder.frequency[further] = self.recorder.frequency[slots[of]]  # the rows of a key are one victim
+            same = np.ones(len(of), dtype=np.bool_) if confirm is None else confirm(hits[of], further)
+            yield hits[of[same]], further[same]
 
     def admit_frequent(self, page: Page, matched: np.ndarray) -> None:
         """Cache the page's tuples that matched enough waiting stream tuples.
@@ -112,9 +131,13 @@ class FrontStage:
             page: the page in the disk buffer.
             matched: for each match the row of the page; equal rows are adjacent.
         """
+        self.admit(page, *self.frequent(matched))
+
+    def frequent(self, matched: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of a page that matched enough waiting stream tuples, and how many each has matched."""
         rows, counts = np.empty(len(matched), dtype=np.int64), np.empty(len(matched), dtype=np.int32)
         found = _frequent(matched, self.recorder.threshold, rows, counts)
-        self.admit(page, rows[:found], counts[:found])
+        return rows[:found], counts[:found]
 
     def admit(self, page: Page, frequent: np.ndarray, f: np.ndarray) -> None:
         """Cache rows of the page that occurred `f` times, in free slots, or over tuples that are not more frequent."""
@@ -122,7 +145,7 @@ class FrontStage:
             return
         fresh = self.cache.lacks(page.keys[frequent])
         frequent, f = frequent[fresh], f[fresh]
-        if self.cache.has_room:
+        if self.cache.has_room():
             slots = self.cache.free_slots(len(frequent))
             frequent, f = frequent[: len(slots)], f[: len(slots)]
         else:

@@ -23,6 +23,7 @@ __all__ = [
     "erase",
     "find",
     "home",
+    "lacking",
     "mix",
     "prefetch",
     "prefetch_homes",
@@ -78,6 +79,19 @@ def find(key: Integer, keys: np.ndarray, entries: np.ndarray) -> Integer:
         place += 1
         if place == capacity:
             place = 0
+
+
+def lacking(wanted: np.ndarray, keys: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """Return for each wanted key whether it is not in the table."""
+    lacks = np.empty(len(wanted), dtype=np.bool_)
+    _lacking(wanted, keys, entries, lacks)
+    return lacks
+
+
+@kernel
+def _lacking(wanted: np.ndarray, keys: np.ndarray, entries: np.ndarray, lacks: np.ndarray) -> None:
+    for i in range(len(wanted)):
+        lacks[i] = find(wanted[i], keys, entries) < 0
 
 
 @kernel

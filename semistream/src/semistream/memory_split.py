@@ -10,6 +10,7 @@ import pyarrow as pa
 from semistream import arrow
 from semistream.disk_buffer import DiskBuffer
 from semistream.front_stage import FrontStage
+from semistream.gathering import Gathering
 from semistream.relation.base import Relation
 from semistream.row_store import BLOCK_BYTES, RowStore
 from semistream.stream_buffer import StreamBuffer
@@ -21,6 +22,8 @@ _LEAST = 16  # rows of the smallest chunk, slots of the smallest table
 _MOST_CHUNK_ROWS = 65536
 _LEAST_BLOCKS = 2048  # heap of a join with few slots, if its memory allows it
 _SMALL = 1024  # bytes for counters and other small arrays of all parts
+_HIDDEN = 4  # if keys of R repeat, one of as many slots of H_R is for hidden rows
+_LINK_BYTES = 4  # from a row in H_R to the next row of its key
 _PROBE_BYTES = 8  # a found slot and its master row, per row of a chunk
 
 
@@ -57,6 +60,7 @@ class MemorySplit:
     cache_slots: int
     cache_blocks: int
     absent_slots: int
+    hidden_slots: int  # of the cache, for rows whose key repeats and is not complete
     kept_rows: int  # of R's first rows, if their mean size is that of the largest page's rows
     kept_bytes: int  # for them and their keys
     waiting_slots: int  # h_S
@@ -102,6 +106,7 @@ def split_memory(
         FrontStage.bytes_per_slot(cached)
         + heap_blocks(cached, shares) * RowStore.bytes_per_block(cached)
         + needs.extra_per_cached
+        + (0 if relation.unique else _LINK_BYTES + -(-Gathering.BYTES_PER_SLOT // _HIDDEN))
     )
     waiting_strings = heap_blocks(kept, shares) * RowStore.bytes_per_block(kept)
     waiting_slot = WaitingTuples.bytes_per_slot(kept) + waiting_strings + needs.extra_per_waiting
@@ -145,6 +150,7 @@ def split_memory(
         cache_slots=cache_slots,
         cache_blocks=cache_slots * heap_blocks(cached, shares),
         absent_slots=absent_slots,
+        hidden_slots=0 if relation.unique else cache_slots // _HIDDEN,
         kept_rows=kept_rows,
         kept_bytes=kept_rows * kept_row,
         waiting_slots=waiting_slots,

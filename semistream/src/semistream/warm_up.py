@@ -13,6 +13,7 @@ from semistream.joins import (
     CHybridJoin,
     CMeshJoin,
     ConditionMeshJoin,
+    IndexNestedLoopJoin,
     OrderedMeshJoin,
     SemiStreamJoin,
 )
@@ -29,10 +30,12 @@ def warm_up() -> None:
     """Load every kernel that a join uses from numba's cache, or compile it.
 
     Kernels are compiled for the types of their arguments. So this function joins a few tuples in each way that has its
-    own kernels or types: with keys of integers, of strings and of both, with a page file and a relation in memory.
+    own kernels or types: with keys of integers, of strings and of both, with a page file and a relation in memory, and
+    with keys that repeat.
     """
-    for key in (["long"], ["text"], ["long", "text"]):
-        master = _rows(200)
+    once, twice = _rows(200), pa.concat_tables([_rows(100)] * 2)
+    kinds = ((["long"], once), (["text"], once), (["long", "text"], once), (["long"], twice), (["text"], twice))
+    for key, master in kinds:
         stream = pa.concat_tables([*[_rows(50)] * 4, _rows(200), _rows(1, first=1000)])
         stream = stream.rename_columns([f"s_{name}" for name in stream.column_names])
         on = [f"s_{name}" for name in key]
@@ -47,6 +50,10 @@ def warm_up() -> None:
 
 
 def _joins(relation: Relation, stream: pa.Schema, on: list[str]) -> Iterator[SemiStreamJoin]:
+    if not relation.unique:
+        yield CMeshJoin(relation, stream, on, 2 * _MEMORY, how="left")
+        yield IndexNestedLoopJoin(relation, stream, on, _MEMORY, how="left")
+        return
     for algorithm in (CHybridJoin, CMeshJoin, CachedIndexNestedLoopJoin, OrderedMeshJoin):
         yield algorithm(relation, stream, on, _MEMORY, how="left")
     yield CHybridJoin(relation, stream, on, _LITTLE, how="left", columns=["byte"])

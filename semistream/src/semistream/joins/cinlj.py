@@ -24,6 +24,7 @@ class CachedIndexNestedLoopJoin(IndexNestedLoopJoin):
     """
 
     paper_name: ClassVar[str] = "CINLJ"
+    unique_key: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs(
         front_stage=True, least_waiting=1, most_waiting=1, extra_per_cached=_PLACES_PER_CACHED * _BYTES_PER_PLACE
     )

@@ -19,7 +19,7 @@ class MeshJoin(SemiStreamJoin):
     A tuple leaves the window once it has met all pages of R. The window holds k chunks of w tuples, where k is the
     number of partitions. A chunk begins at the page that is read next, and leaves when the scan is back at that page.
     So partitions can change their size between two iterations: the scan stops at each page where a chunk began, and
-    chunks begin only where one of the new partitions does.
+    chunks begin only where one of the new partitions does. If R grows, its new pages come in between, before page 0.
     """
 
     paper_name: ClassVar[str] = "MESHJOIN"
@@ -28,7 +28,8 @@ class MeshJoin(SemiStreamJoin):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
         self._matched = np.zeros(self.waiting.slots, dtype=np.bool_)
-        self._chunks = np.zeros(max(1, self.relation.pages), dtype=np.int64)  # tuples of each chunk, by its first page
+        most = max(1, self.relation.most_pages)
+        self._chunks = np.zeros(most, dtype=np.int64)  # tuples of each chunk, by the page that they met first
         self._next_page = 0
         self._entered = 0  # tuples that entered the window since the last iteration
 
@@ -36,6 +37,11 @@ class MeshJoin(SemiStreamJoin):
     def k(self) -> int:
         """Count the partitions of R: iterations until a tuple has met all of R."""
         return max(1, self.disk_buffer.partitions)
+
+    @property
+    def pages(self) -> int:
+        """Count the pages of R, which may grow; an empty R counts as one."""
+        return max(1, self.relation.pages)
 
     def read_partitions_of(self, pages: int) -> None:
         """Read partitions of this many pages from the next iteration on; h_S must be enough for a tuple in each."""
@@ -69,7 +75,7 @@ class MeshJoin(SemiStreamJoin):
             self._join(self.disk_buffer.read(page))
         self._chunks[self._next_page] = self._entered
         self._entered = 0
-        self._next_page = partition.stop % len(self._chunks)
+        self._next_page = partition.stop % self.pages
         self._expire(int(self._chunks[self._next_page]))
         self._chunks[self._next_page] = 0
 
@@ -116,7 +122,7 @@ class MeshJoin(SemiStreamJoin):
     @classmethod
     def _needs(cls, relation: Relation, master: pa.Schema, shares: Shares, partitions: int) -> Needs:  # noqa: ARG003 - as in the base
         """Add for each waiting tuple whether it has matched, and for each page the size of its chunk."""
-        chunks = 8 * max(1, relation.pages)
+        chunks = 8 * max(1, relation.most_pages)
         least = cls._least_waiting(max(1, partitions))
         return replace(cls.needs, least_waiting=least, extra_per_waiting=1, extra_fixed=chunks)
 

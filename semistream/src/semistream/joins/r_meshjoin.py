@@ -19,7 +19,7 @@ class RMeshJoin(MeshJoin):
 
     def _chunk_size(self) -> int:
         """Return the partition's share of h_S: all pages have h_S together."""
-        partition, pages, slots = self.disk_buffer.partition(self._next_page), len(self._chunks), self.waiting.slots
+        partition, pages, slots = self.disk_buffer.partition(self._next_page), self.pages, self.waiting.slots
         share = slots * max(partition.stop, 1) // pages - slots * partition.start // pages
         return share or int(not self.pending)  # an empty window takes one tuple at any page
 

@@ -119,12 +119,13 @@ class SemiStreamJoin(ABC):
         """Fill an empty front stage with the first rows of R: the most frequent ones, if R is in that order.
 
         X-HYBRIDJOIN keeps the first pages of R in memory (X-HYBRIDJOIN 2013); the front stage then has the same rows,
-        but each can be overwritten on its own when the stream changes.
+        but each can be overwritten on its own when the stream changes. If keys of R repeat, it stays empty: the first
+        rows of a key may not be all.
         """
         cache = self.front_stage.cache
-        most = 0 if cache.count else -(-cache.slots // self.relation.page_rows)
+        most = 0 if cache.count or not self.relation.unique else -(-cache.slots // self.relation.page_rows)
         for page in range(min(most, self.relation.pages)):
-            if not cache.has_room:
+            if not cache.has_room():
                 return
             first_rows = self.disk_buffer.read(page)
             rows = np.arange(len(first_rows.keys))
@@ -195,7 +196,7 @@ class SemiStreamJoin(ABC):
     ) -> MemorySplit:
         """Return how a join of this kind would divide its memory, without making it."""
         shares = shares or Shares()
-        partitions = DiskBuffer(relation, (), partition_pages).partitions
+        partitions = DiskBuffer(relation, (), partition_pages).most_partitions
         master = pa.schema([relation.schema.field(name) for name in (columns if output == "rows" else ())])
         buffered, kept, cached = cls._columns_kept(relation, stream, on, master, output)
         needs = cls._needs(relation, master, shares, partitions)
@@ -213,13 +214,20 @@ class SemiStreamJoin(ABC):
         return buffered, kept, pa.schema([*master, *(relation.schema.field(name) for name in confirming)])
 
     def _divide(self, master: pa.Schema, shares: Shares) -> MemorySplit:
-        needs = self._needs(self.relation, master, shares, self.disk_buffer.partitions)
+        needs = self._needs(self.relation, master, shares, self.disk_buffer.most_partitions)
         return split_memory(self.memory, shares, needs, self.relation, self.buffered, self.kept, self.cached)
 
     def _make_front_stage(self) -> FrontStage:
         sizes = self.split
-        slots, blocks, absent = sizes.cache_slots, sizes.cache_blocks, sizes.absent_slots
-        return FrontStage(self.cached, slots, blocks, absent, sizes.chunk_rows, sizes.waiting_slots)
+        return FrontStage(
+            self.cached,
+            sizes.cache_slots,
+            sizes.cache_blocks,
+            sizes.absent_slots,
+            sizes.chunk_rows,
+            sizes.waiting_slots,
+            sizes.hidden_slots,
+        )
 
     def _columns_read(self, master: pa.Schema) -> list[str]:
         """Return the columns of R that are output, and those that confirm a match."""
@@ -256,7 +264,7 @@ class SemiStreamJoin(ABC):
         """
         if (version := self.relation.version) != self._version:
             self._version = version
-            self.front_stage.forget_absent()
+            self._forget()
         chunk = self._peek(_HITS_A_MISS * room + _HITS_A_MISS)
         needed = self.waiting.rows.blocks_needed(chunk.rows)
         blocks = self.waiting.rows.free_blocks
@@ -265,16 +273,20 @@ class SemiStreamJoin(ABC):
             keys = chunk.rows.select(self.on).take(pa.array(rows)).columns
             return KeyCodec.equal(keys, self.front_stage.cache.rows.take_columns(self.relation.key, slots))
 
-        read, hits, slots, unmatched, misses = self.front_stage.probe(
-            chunk, room, needed, blocks, None if self._exact else confirm
-        )
-        self._output.joined(chunk, hits, self.front_stage.cache.rows, slots)
+        confirms = None if self._exact else confirm
+        read, hits, slots, unmatched, misses = self.front_stage.probe(chunk, room, needed, blocks, confirms)
+        for tuples, rows in self.front_stage.every_row(hits, slots, confirms):
+            self._output.joined(chunk, tuples, self.front_stage.cache.rows, rows)
         self._output.unmatched(chunk, unmatched)
         self._wait(chunk, misses)
         self.stream_buffer.drop(read)
         if read == 0 and not len(self.waiting):  # a tuple that a join with more memory has shed can be too large
             self._check_strings(chunk.rows)
         return read
+
+    def _forget(self) -> None:
+        """Forget what is no longer sure when R may have new rows."""
+        self.front_stage.forget_absent()
 
     def _peek(self, most: int) -> Chunk:
         """Return the next stream tuples, at most `most`."""
@@ -311,7 +323,7 @@ class SemiStreamJoin(ABC):
         if self.unique_key and not self.relation.unique:
             raise ValueError(
                 f"the relation's key {list(self.relation.key)} must be unique for {type(self).__name__}, it is not: "
-                "use MeshJoin, or choose a unique key"
+                "use MeshJoin, CMeshJoin or IndexNestedLoopJoin, or choose a unique key"
             )
         names = [n for n in self.relation.schema.names if n not in self.relation.key] if columns is None else columns
         unknown = [name for name in names if name not in self.relation.schema.names]

@@ -48,7 +48,7 @@ def draw(  # as the tuner
     ranked = sorted(found.values(), key=lambda each: -each.rate)
     best = ranked[0].plan
     needs, name = BY_NAME[best.join].needs, BY_NAME[best.join].paper_name
-    has_front_stage = needs.front_stage or needs.pinned_pages
+    has_front_stage = needs.front_stage or needs.kept_rows
     over_memory, over_pages, *over_shares = figure.subplots(1, 3 if has_front_stage else 2)
 
     memories = [int(memory * factor) for factor in _AROUND]

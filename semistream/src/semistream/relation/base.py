@@ -82,6 +82,11 @@ class Relation(ABC):
         """Count the pages of R."""
         return -(-self.row_count // self.page_rows)
 
+    @property
+    def most_pages(self) -> int:
+        """Return the pages that R can grow to; joins reserve memory for them."""
+        return self.pages
+
     def read_page(self, page: int) -> Page:
         """Read one page."""
         if not 0 <= page < self.pages:
@@ -118,10 +123,7 @@ class Relation(ABC):
         return self._locate(keys)
 
     def candidates(self, key: int) -> list[int]:
-        """Return every page on which the index has a key: several if fingerprints collide or the key is not unique.
-
-        The index has only the first 64 rows of a 64-bit key.
-        """
+        """Return every page that can have a key: several if fingerprints collide or the key is not unique."""
         self.counters.look_ups += 1
         return self._candidates(key)
 
@@ -160,7 +162,10 @@ class IndexedRelation(Relation):
         return np.where(positions < 0, -1, positions // self.page_rows)
 
     def _candidates(self, key: int) -> list[int]:
-        pages: list[int] = np.unique(self._index.all_positions(key) // self.page_rows).tolist()
+        positions = self._index.all_positions(key)
+        pages: list[int] = np.unique(positions // self.page_rows).tolist()
+        if len(positions) == MOST_ROWS:  # the index leaves out the rows behind these
+            pages += range(pages[-1] + 1, self.pages)
         return pages
 
 

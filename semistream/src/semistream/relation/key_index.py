@@ -3,8 +3,8 @@
 The index has `PARTITIONS` parts of equal size. The high bits of a key's hash select its part. So a writer can build one
 part after the other in bounded memory.
 
-Different keys may have equal fingerprints, so a 64-bit key may occur several times, at most `MOST_ROWS`. A key with
-that many rows is not unique; only joins without an index accept it.
+Different keys may have equal fingerprints, and a key may repeat. So a 64-bit key may occur several times, at most
+`MOST_ROWS`. A key with that many rows is not unique, and may have more rows behind these.
 """
 
 import zlib

@@ -36,6 +36,11 @@ class MemoryRelation(IndexedRelation):
         self._sizes = [self._rows.slice(p * page_rows, page_rows).nbytes for p in range(self.pages)]
         self.page_bytes = max(self._sizes, default=0)
 
+    def _take_over(self, grown: "MemoryRelation") -> None:
+        """Have the rows of another relation of the same kind."""
+        self.row_count, self._rows, self._keys = grown.row_count, grown._rows, grown._keys  # noqa: SLF001
+        self._index, self._sizes = grown._index, grown._sizes  # noqa: SLF001
+
     def _read(self, page: int) -> tuple[Page, int]:
         first = page * self.page_rows
         rows = self._rows.slice(first, self.page_rows)
