@@ -21,7 +21,7 @@ def test_the_constants_are_of_this_machine_and_today() -> None:
     assert found.date == time.strftime("%Y-%m-%d")
     assert 0 < found.look_up < found.handle < 1e-6
     assert 0 < found.wait < 1e-5
-    assert 0 <= found.iteration < 1e-3
+    assert 0 <= found.page < 1e-3
 
 
 def test_a_plan_is_made_with_the_constants_of_a_file(tmp_path: Path) -> None:

@@ -22,13 +22,13 @@ def as_text(found: Mapping[str, Prediction], workload: Workload, memory: int) ->
     head = (
         f"R: {workload.rows:,} rows of {workload.row_bytes} bytes, order: {workload.order}. Stream: Zipf's exponent "
         f"{workload.exponent:g}. Memory: {memory:,} bytes, {share:.1%} of R.\n\n"
-        f"{'join':24} {'tuples/s':>12} {'rows/page':>10} {'in memory':>10} {'pages/1,000':>12} {'mean wait':>10} "
-        f"{'longest':>10}  memory"
+        f"{'join':24} {'tuples/s':>12} {'rows/page':>10} {'pages/read':>10} {'in memory':>10} "
+        f"{'pages/1,000':>12} {'mean wait':>10} {'longest':>10}  memory"
     )
     lines = [
-        f"{BY_NAME[each.plan.join].paper_name:24} {each.rate:12,.0f} {each.plan.page_rows:10,} {each.in_memory:10.1%} "
-        f"{each.pages_per_1000:12.3f} {_time(each.waiting_seconds):>10} {_time(each.longest_seconds):>10}  "
-        f"{_parts(each.split)}"
+        f"{BY_NAME[each.plan.join].paper_name:24} {each.rate:12,.0f} {each.plan.page_rows:10,} "
+        f"{each.plan.partition_pages:10,} {each.in_memory:10.1%} {each.pages_per_1000:12.3f} "
+        f"{_time(each.waiting_seconds):>10} {_time(each.longest_seconds):>10}  {_parts(each.split)}"
         for each in ranked
     ]
     return "\n".join([head, *lines, "", reason(ranked)])
@@ -38,15 +38,16 @@ def reason(ranked: list[Prediction]) -> str:
     """Say which join is chosen, and why not the next one."""
     best = ranked[0]
     name = BY_NAME[best.plan.join].paper_name
-    said = f"{name}, pages of {best.plan.page_rows:,} rows, front_stage={best.plan.shares.front_stage:.2f}: "
+    partition = "" if best.plan.partition_pages == 1 else f"partitions of {best.plan.partition_pages:,} "
+    said = f"{name}, {partition}pages of {best.plan.page_rows:,} rows, "
+    said += f"front_stage={best.plan.shares.front_stage:.2f}: "
+    serves = f"a {'partition' if partition else 'page'} serves {best.tuples:,.0f} tuples"
     if best.pages_per_1000 < _HARDLY_A_PAGE:
         said += "the whole stream meets its row in memory, and no page is read."
     elif best.in_memory:
-        said += (
-            f"{best.in_memory:.0%} of the stream meets its row in memory, and a page serves {best.tuples:,.0f} tuples."
-        )
+        said += f"{best.in_memory:.0%} of the stream meets its row in memory, and {serves}."
     else:
-        said += f"a page serves {best.tuples:,.0f} tuples."
+        said += f"{serves}."
     if len(ranked) > 1:
         second = ranked[1]
         said += (

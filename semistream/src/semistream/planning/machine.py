@@ -16,13 +16,13 @@ class Machine:
         look_up: seconds to look up a row of R in H_S: c_H.
         handle: seconds for a stream tuple: c_S + c_A + c_E + c_O.
         wait: seconds more for a tuple that waits; the papers' models have none.
-        iteration: seconds for an iteration beside that.
+        page: seconds for a page beside that.
     """
 
     disk: ModelledDisk
     look_up: float
     handle: float
-    iteration: float = 0.0
+    page: float = 0.0
     wait: float = 0.0
 
 
@@ -31,7 +31,7 @@ PAPERS = Machine(disk=DISK_7200_RPM, look_up=0.5e-6, handle=1e-6)
 
 
 # A core of a virtual machine, measured by measure.py on 2026-11-20.
-_LOOK_UP, _HANDLE, _WAIT, _ITERATION = 3.5e-9, 32e-9, 175e-9, 9e-6
+_LOOK_UP, _HANDLE, _WAIT, _PAGE = 3.5e-9, 32e-9, 175e-9, 9e-6
 
 DEVICES = {"hdd": DISK_7200_RPM, "ssd": SSD, "object-store": OBJECT_STORE}
 
@@ -40,4 +40,4 @@ def on_this_processor(device: str) -> Machine:
     """Return a machine of today with one of the devices."""
     if device not in DEVICES:
         raise ValueError(f"device must be one of {', '.join(DEVICES)}, got {device!r}: choose one of them")
-    return Machine(disk=DEVICES[device], look_up=_LOOK_UP, handle=_HANDLE, iteration=_ITERATION, wait=_WAIT)
+    return Machine(disk=DEVICES[device], look_up=_LOOK_UP, handle=_HANDLE, page=_PAGE, wait=_WAIT)

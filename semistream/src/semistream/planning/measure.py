@@ -30,14 +30,14 @@ class Measured:
         look_up: seconds to look up a row of R in H_S.
         handle: seconds for a stream tuple that meets its row in memory.
         wait: seconds more for a tuple that waits.
-        iteration: seconds for a page beside its rows.
+        page: seconds for a page beside its rows.
     """
 
     date: str
     look_up: float
     handle: float
     wait: float
-    iteration: float
+    page: float
 
     def write(self, file: Path) -> None:
         """Write them as JSON."""
@@ -57,7 +57,7 @@ def read_machine(file: Path, device: str) -> Machine:
         look_up=found.look_up,
         handle=found.handle,
         wait=found.wait,
-        iteration=found.iteration,
+        page=found.page,
     )
 
 
@@ -65,14 +65,14 @@ def measure() -> Measured:
     """Measure on one core, in processor time; it takes some seconds.
 
     A cache that holds all of R gives `handle`. Scans of R for one waiting tuple, with small and with large pages, give
-    `look_up` and `iteration`. HYBRIDJOIN without a cache, less these, gives `wait`.
+    `look_up` and `page`. HYBRIDJOIN without a cache, less these, gives `wait`.
     """
     columns = {f"column_{number}": np.arange(_ROWS) for number in range(_COLUMNS)}
     table = pa.table({"id": np.arange(_ROWS), **columns})
     small, large = (MemoryRelation(table, ["id"], rows) for rows in (_SMALL_PAGE, _LARGE_PAGE))
     in_small, in_large = (_scan_seconds(relation) for relation in (small, large))
-    iteration = max((in_small - in_large) / (small.pages - large.pages), 0.0)
-    look_up = max((in_large - large.pages * iteration) / _ROWS, 0.0)
+    page = max((in_small - in_large) / (small.pages - large.pages), 0.0)
+    look_up = max((in_large - large.pages * page) / _ROWS, 0.0)
 
     cached = CHybridJoin(MemoryRelation(table.slice(0, _SMALL_PAGE), ["id"], _SMALL_PAGE), _STREAM, "key", _MEMORY)
     cached.preload()
@@ -82,8 +82,8 @@ def measure() -> Measured:
     reads = large.counters.pages_read
     seconds = _feed_seconds(waiting, _ROWS)
     pages = (large.counters.pages_read - reads) / (_TURNS + 1)
-    wait = max((seconds - pages * (iteration + _LARGE_PAGE * look_up)) / _TUPLES - handle, 0.0)
-    return Measured(time.strftime("%Y-%m-%d"), look_up, handle, wait, iteration)
+    wait = max((seconds - pages * (page + _LARGE_PAGE * look_up)) / _TUPLES - handle, 0.0)
+    return Measured(time.strftime("%Y-%m-%d"), look_up, handle, wait, page)
 
 
 def _scan_seconds(relation: MemoryRelation) -> float:
