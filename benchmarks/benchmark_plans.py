@@ -1,19 +1,22 @@
 """What the plans predict beside what the joins do: `python -m benchmarks.benchmark_plans`.
 
-It runs every join of the papers on a modelled disk over a grid of memory, page size, skew and order of R, prints a line
-for each point, and draws docs/plans.png. The clock is computed from exact counts, as in benchmark_papers.py, so every
-machine prints the same figures. A join runs for 15 to 30 rounds of its queue before the measurement.
+It runs every join of the papers on a modelled disk over a grid of memory, page size, partitions, skew and order of R,
+prints a line for each point, and draws docs/plans.png. The clock is computed from exact counts, as in
+benchmark_papers.py, so every machine prints the same figures.
+
+A join runs until as many tuples have waited as fill H_S 20 times, and is measured while as many wait again. Where R has
+few large pages, the rate of a single round of the queue is up to a tenth above or below that.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
-from semistream.joins import BY_NAME
+from semistream.joins import BY_NAME, SemiStreamJoin
 from semistream.memory_split import Shares
-from semistream.planning import Plan, Workload, predict
+from semistream.planning import Plan, Prediction, Workload, predict
 from semistream.planning.predict import JOINS
 from semistream.relation import Relation
 
@@ -22,22 +25,20 @@ from benchmarks.papers_clock import seconds
 
 ROWS = 100_000
 SETTING = Setting(rows=ROWS)
-PAGES = (250, 2000)
+CUTS = ((250, 1, False), (2000, 1, False), (250, 8, False), (250, 8, True))  # rows of a page, pages read, from the key
 MEMORY = (0.05, 0.2)  # of R
 EXPONENTS = (0.0, 0.5, 1.0)
-LEAST_TUPLES = 300_000
+FILLINGS = 20
 ALONE = {"inlj": 5_000, "cinlj": 30_000}  # they read a page for each tuple
-ALONE_AT = (250, 0.05)
+ALONE_AT = ((250, 1, False), 0.05)
 PLOT = Path(__file__).resolve().parents[1] / "docs" / "plans.png"
 
 
 class Point(NamedTuple):
-    """One point of the grid: a plan, and the measured rate over the predicted one."""
+    """One point of the grid: a plan for a workload, its share of R as memory, and the measured and predicted rate."""
 
-    join: str
-    order: str
-    exponent: float
-    page_rows: int
+    plan: Plan
+    workload: Workload
     memory: float
     measured: float
     predicted: float
@@ -48,10 +49,18 @@ class Point(NamedTuple):
         return abs(self.predicted / self.measured - 1)
 
 
-def measured(plan: Plan, r: Relation, exponent: float) -> float:
-    """Return the rate of a join in its steady state, in stream tuples a modelled second."""
-    join = BY_NAME[plan.join](r, STREAM, "key", plan.memory, shares=plan.shares)
-    tuples = ALONE.get(plan.join, max(LEAST_TUPLES, 15 * join.split.waiting_slots))
+def join_of(plan: Plan, r: Relation) -> SemiStreamJoin:
+    """Make the join of a plan."""
+    options: dict[str, Any] = {"from_key": True} if plan.from_key else {}
+    join = BY_NAME[plan.join]
+    return join(r, STREAM, "key", plan.memory, shares=plan.shares, partition_pages=plan.partition_pages, **options)
+
+
+def measured(found: Prediction, r: Relation, exponent: float) -> float:
+    """Return the rate of a plan's join, in stream tuples a modelled second."""
+    join = join_of(found.plan, r)
+    filling = found.split.waiting_slots / (1 - found.in_memory)  # stream tuples of which h_S wait
+    tuples = ALONE.get(found.plan.join, int(FILLINGS * filling))
     for batch in stream(SETTING, exponent, tuples, seed=1):
         join.feed(batch)
     start, before = seconds(join), join.stream_buffer.arrived - join.pending
@@ -63,17 +72,18 @@ def measured(plan: Plan, r: Relation, exponent: float) -> float:
 def points() -> Iterator[Point]:
     """Run the grid."""
     for order in ("frequency", "none"):
-        for page_rows in PAGES:
+        for cut in CUTS:
+            page_rows, partition_pages, from_key = cut
             r = relation(SETTING, page_rows, by_frequency=order == "frequency")
             for exponent in EXPONENTS:
                 for share in MEMORY:
                     for name in JOINS:
-                        if name in ALONE and (page_rows, share) != ALONE_AT:
+                        if (name in ALONE and (cut, share) != ALONE_AT) or (from_key and "mesh" in name):
                             continue
-                        plan = Plan(name, int(ROWS * ROW_BYTES * share), page_rows, Shares())
+                        plan = Plan(name, int(ROWS * ROW_BYTES * share), page_rows, Shares(), partition_pages, from_key)
                         workload = Workload.of_the_papers(ROWS, exponent, order)
-                        found = predict(plan, workload).rate
-                        yield Point(name, order, exponent, page_rows, share, measured(plan, r, exponent), found)
+                        found = predict(plan, workload)
+                        yield Point(plan, workload, share, measured(found, r, exponent), found.rate)
 
 
 def draw(found: list[Point]) -> None:
@@ -83,7 +93,7 @@ def draw(found: list[Point]) -> None:
 
     figure, axes = plt.subplots(figsize=(7, 6), layout="constrained")
     for name in JOINS:
-        its = [point for point in found if point.join == name]
+        its = [point for point in found if point.plan.join == name]
         axes.loglog(
             [p.measured for p in its], [p.predicted for p in its], "o", markersize=4, label=BY_NAME[name].paper_name
         )
@@ -109,14 +119,17 @@ def print_ratios_at_full_size() -> None:
 def main() -> None:
     """Print the table, and draw the plot."""
     print_ratios_at_full_size()
-    columns = f"{'order':10} {'e':>4} {'rows/page':>9} {'memory':>7} {'measured':>10} {'predicted':>10} {'ratio':>6}"
-    print(f"{'join':24} {columns}")
+    cut = f"{'rows/page':>9} {'pages/read':>10} {'from':>4}"
+    rates = f"{'measured':>10} {'predicted':>10} {'ratio':>6}"
+    print(f"{'join':24} {'order':10} {'e':>4} {cut} {'memory':>7} {rates}")
     found = []
     for point in points():
         found.append(point)
-        setting = f"{point.order:10} {point.exponent:4.1f} {point.page_rows:9,} {point.memory:7.0%}"
+        plan = point.plan
+        cut = f"{plan.page_rows:9,} {plan.partition_pages:10} {'key' if plan.from_key else '':>4}"
         rates = f"{point.measured:10,.0f} {point.predicted:10,.0f} {point.predicted / point.measured:6.3f}"
-        print(f"{BY_NAME[point.join].paper_name:24} {setting} {rates}", flush=True)
+        setting = f"{point.workload.order:10} {point.workload.exponent:4.1f} {cut} {point.memory:7.0%}"
+        print(f"{BY_NAME[plan.join].paper_name:24} {setting} {rates}", flush=True)
     errors = [point.error for point in found]
     print(f"{len(found)} points: the median error is {median(errors):.1%}, the largest {max(errors):.1%}")
     draw(found)

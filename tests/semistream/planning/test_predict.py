@@ -7,12 +7,13 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from semistream.joins import BY_NAME
+from semistream.joins import BY_NAME, HybridJoin
 from semistream.memory_split import Shares
 from semistream.planning import PAPERS, Plan, Workload, predict
 from semistream.planning.machine import DEVICES, on_this_processor
@@ -31,7 +32,10 @@ ALONE = {"inlj": 1000, "cinlj": 4000}  # they read a page for each tuple: fewer 
 def measured(plan: Plan, workload: Workload) -> float:
     """Return the rate of a join in its steady state, on the clock of the modelled machine."""
     r = relation(SETTING, plan.page_rows, by_frequency=workload.order == "frequency")
-    join = BY_NAME[plan.join](r, STREAM, "key", plan.memory, shares=plan.shares)
+    options: dict[str, Any] = {"from_key": True} if plan.from_key else {}
+    join = BY_NAME[plan.join](
+        r, STREAM, "key", plan.memory, shares=plan.shares, partition_pages=plan.partition_pages, **options
+    )
     rounds = 6 if plan.join in ("meshjoin", "r_meshjoin") else 30  # others take some rounds until they are steady
     tuples = ALONE.get(plan.join, rounds * join.split.waiting_slots)
     for batch in stream(SETTING, workload.exponent, tuples, seed=1):
@@ -52,28 +56,70 @@ def test_the_predicted_rate_is_the_measured_one(name: str, exponent: float, orde
     assert predict(plan, workload).rate == pytest.approx(measured(plan, workload), rel=0.1)
 
 
-@example("chybridjoin", 6_275_122, 1, 0.5, 0.0, "frequency")  # the cache holds all of R
+@pytest.mark.parametrize("exponent", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("name", "partition_pages", "from_key"),
+    [
+        (name, pages, from_key)
+        for name in JOINS
+        for pages, from_key in ((4, False), (12, False), (4, True))
+        if BY_NAME[name].partitioned and (issubclass(BY_NAME[name], HybridJoin) or not from_key)  # MESHJOIN has no key
+    ],
+)
+def test_the_predicted_rate_of_partitions_is_the_measured_one(
+    name: str,
+    partition_pages: int,
+    from_key: bool,  # noqa: FBT001 - a case of the test
+    exponent: float,
+) -> None:
+    """The same for partitions of four pages, of 12 of 334 pages, so that the last is shorter, and from the key on."""
+    workload = Workload.of_the_papers(ROWS, exponent)
+    plan = Plan(name, MEMORY, 60, Shares(), partition_pages, from_key)
+    assert predict(plan, workload).rate == pytest.approx(measured(plan, workload), rel=0.1)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.6])
+@pytest.mark.parametrize("page_rows", [250, 1000])
+def test_the_kept_part_of_an_x_hybridjoin_can_have_any_size(share: float, page_rows: int) -> None:
+    """Tuples for kept rows take slots of H_S until the next page is read: many of them if a page serves many."""
+    workload, plan = Workload.of_the_papers(ROWS), Plan("x_hybridjoin", MEMORY, page_rows, Shares(front_stage=share))
+    assert predict(plan, workload).rate == pytest.approx(measured(plan, workload), rel=0.1)
+
+
+def test_a_plan_that_its_join_would_refuse_is_refused() -> None:
+    """INLJ reads single pages, and MESHJOIN looks up no key: a plan says so as the join would."""
+    workload = Workload.of_the_papers(ROWS)
+    with pytest.raises(ValueError, match="partition_pages must be 1 for IndexNestedLoopJoin"):
+        predict(Plan("inlj", MEMORY, 250, partition_pages=2), workload)
+    with pytest.raises(ValueError, match="from_key must be False for MESHJOIN"):
+        predict(Plan("meshjoin", MEMORY, 250, from_key=True), workload)
+
+
+@example("chybridjoin", 6_275_122, 1, 0.5, 0.0, "frequency", 1)  # the cache holds all of R
 @given(
     name=st.sampled_from(sorted(JOINS)), memory=st.integers(200_000, 10**8), page_rows=st.integers(1, 10_000),
     share=st.floats(0, 0.9), exponent=st.floats(0, 2), order=st.sampled_from(["frequency", "none"]),
+    partition_pages=st.integers(1, 300),
 )  # fmt: skip
 def test_predictions_keep_the_laws(
-    name: str, memory: int, page_rows: int, share: float, exponent: float, order: str
+    name: str, memory: int, page_rows: int, share: float, exponent: float, order: str, partition_pages: int
 ) -> None:
-    """For any plan that fits: rate is tuples an iteration over its time, and no tuple reads more than a page."""
+    """For any plan that fits: rate is tuples an iteration over its time, and no tuple reads more than a partition."""
+    partition_pages = partition_pages if BY_NAME[name].partitioned else 1
     workload = Workload.of_the_papers(ROWS, exponent, order)  # type: ignore[arg-type]
     try:
-        found = predict(Plan(name, memory, page_rows, Shares(front_stage=share)), workload)
+        found = predict(Plan(name, memory, page_rows, Shares(front_stage=share), partition_pages), workload)
     except ValueError as error:
         assert "memory must be at least" in str(error) or "shares must" in str(error)  # noqa: PT017 - any plan may not fit
         return
     assert found.rate == pytest.approx(found.tuples / found.iteration_seconds)
     assert 0 <= found.in_memory <= 1
     if "mesh" not in name:  # MESHJOIN reads pages that nothing waits for
-        assert found.pages_per_1000 <= 1000 * (1 + 1e-9)
+        assert found.pages_per_1000 <= 1000 * partition_pages * (1 + 1e-9)
     assert (found.processing_seconds > 0) == (found.in_memory < 1 - 1e-9)  # nothing waits if all of R is cached
     assert found.processing_seconds <= found.longest_seconds * (1 + 1e-6)
-    assert found.bytes_per_tuple == pytest.approx(found.pages_per_1000 / 1000 * min(page_rows, ROWS) * ROW_BYTES)
+    page_bytes = ROWS / -(-ROWS // page_rows) * ROW_BYTES  # on average
+    assert found.bytes_per_tuple == pytest.approx(found.pages_per_1000 / 1000 * page_bytes)
 
 
 @pytest.mark.parametrize("order", ["frequency", "none"])
@@ -90,6 +136,24 @@ def test_the_tuner_finds_the_best_point_of_an_exhaustive_grid(exponent: float, o
         except ValueError:
             continue
     assert tune(workload, MEMORY).rate >= 0.97 * best
+
+
+@pytest.mark.parametrize("page_rows", [20, 100])
+def test_the_tuner_makes_partitions_of_given_pages(page_rows: int) -> None:
+    """No number of pages on a grid is more than 3% better than what the tuner finds; INLJ reads single pages."""
+    workload = Workload.of_the_papers(ROWS)
+    best = 0.0
+    sizes = np.unique(np.geomspace(1, ROWS // page_rows, 25).astype(int)).tolist()
+    names = [name for name in JOINS if BY_NAME[name].partitioned]
+    for name, pages, share in itertools.product(names, sizes, np.linspace(0, 0.9, 10)):
+        try:
+            found = predict(Plan(name, MEMORY, page_rows, Shares(front_stage=float(share)), pages), workload)
+            best = max(best, found.rate)
+        except ValueError:
+            continue
+    found_each = best_of_each(workload, MEMORY, page_rows=page_rows)
+    assert max(each.rate for each in found_each.values()) >= 0.97 * best
+    assert found_each["inlj"].plan.partition_pages == 1
 
 
 def test_the_least_memory_for_a_rate_reaches_it_and_less_does_not() -> None:
@@ -113,13 +177,19 @@ def test_a_bound_on_waiting_is_kept_and_costs_rate() -> None:
 
 
 def test_each_device_has_its_own_best_page() -> None:
-    """A device with a longer seek wants larger pages, and a faster one gives a better rate."""
+    """A device with a longer seek wants larger pages, or partitions of more small ones, at hardly a lower rate."""
     workload = Workload.of_the_papers(200_000, order="none")
     plans = {
         name: tune(workload, 2**21, replace(PAPERS, disk=disk), joins=["chybridjoin"]) for name, disk in DEVICES.items()
     }
     assert plans["ssd"].plan.page_rows < plans["hdd"].plan.page_rows
     assert plans["ssd"].rate > plans["hdd"].rate
+    small = {
+        name: tune(workload, 2**21, replace(PAPERS, disk=disk), joins=["chybridjoin"], page_rows=20)
+        for name, disk in DEVICES.items()
+    }
+    assert 1 < small["ssd"].plan.partition_pages < small["hdd"].plan.partition_pages
+    assert small["hdd"].rate > 0.95 * plans["hdd"].rate
     with pytest.raises(ValueError, match="device must be one of page-cache, ssd, hdd, object-store, got 'tape'"):
         on_this_processor("tape")
 

@@ -52,6 +52,13 @@ def test_without_skew_a_page_serves_twice_its_part_of_the_queue() -> None:
     assert found == pytest.approx(2 * 100_000 / 100, rel=0.01)
 
 
+def test_few_equal_pages_are_read_in_turn() -> None:
+    """If the room is filled after each of N pages, h_S has what came in 1, 2, .. N reads: w is 2 h_S / (N + 1)."""
+    pages, slots = 13, 6000
+    found = round_of_the_queue(np.full(pages, 1 / pages), np.ones(pages), slots, lambda served: served / 2)
+    assert found.served == pytest.approx(2 * slots / (pages + 1), rel=0.01)
+
+
 def test_shares_of_many_pages_are_put_together_without_loss() -> None:
     """A million pages become some thousand groups: they have all pages, the whole stream, and the same result."""
     workload = Workload.of_the_papers(1_000_000, 1.0)

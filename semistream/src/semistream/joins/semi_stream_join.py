@@ -195,6 +195,7 @@ class SemiStreamJoin(ABC):
         partition_pages: int = 1,
     ) -> MemorySplit:
         """Return how a join of this kind would divide its memory, without making it."""
+        cls._check_partition(partition_pages)
         shares = shares or Shares()
         partitions = DiskBuffer(relation, (), partition_pages).most_partitions
         master = pa.schema([relation.schema.field(name) for name in (columns if output == "rows" else ())])
@@ -335,10 +336,11 @@ class SemiStreamJoin(ABC):
             )
         return pa.schema([self.relation.schema.field(name) for name in (names if output == "rows" else [])])
 
-    def _check_partition(self, pages: int) -> None:
-        if pages != 1 and not self.partitioned:
+    @classmethod
+    def _check_partition(cls, pages: int) -> None:
+        if pages != 1 and not cls.partitioned:
             raise ValueError(
-                f"partition_pages must be 1 for {type(self).__name__}, which reads a page for each tuple, got {pages}: "
+                f"partition_pages must be 1 for {cls.__name__}, which reads a page for each tuple, got {pages}: "
                 "use HybridJoin or CHybridJoin for partitions of several pages"
             )
 

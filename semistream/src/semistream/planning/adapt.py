@@ -114,7 +114,7 @@ class Adaptation:
         values = self.workload.values
         others = done.tuples * (machine.handle + values * machine.output) + done.probed * machine.look_up
         value = machine.value_seconds(self.workload.rows * self.workload.row_bytes)
-        others += (done.tuples - done.hits) * (machine.wait + values * value) + done.pages * machine.iteration
+        others += (done.tuples - done.hits) * (machine.wait + values * value) + done.pages * machine.page
         others += done.rows * machine.row
         others += done.bytes / disk.bytes_per_second + reads * disk.look_up
         expected = others + done.seeks * disk.seek

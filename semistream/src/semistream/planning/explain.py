@@ -25,9 +25,9 @@ def as_text(found: Mapping[str, Prediction], workload: Workload, memory: int, *,
     head = (
         f"R: {workload.rows:,} rows of {workload.row_bytes} bytes, order: {workload.order}. Stream: Zipf's exponent "
         f"{workload.exponent:g}. Memory: {memory:,} bytes, {share:.1%} of R.{arriving}\n\n"
-        f"{'':24} {'':>12} {'':>10} {'':>10} {'read':^35} {'processing time':^43}\n"
-        f"{'join':24} {'tuples/s':>12} {'rows/page':>10} {'in memory':>10} {'pages/1,000':>12} {'rows/1,000':>11} "
-        f"{'bytes':>10} {'mean':>10} {'p50':>10} {'p99':>10} {'longest':>10}  "
+        f"{'':24} {'':>12} {'':>10} {'':>10} {'':>10} {'read':^35} {'processing time':^43}\n"
+        f"{'join':24} {'tuples/s':>12} {'rows/page':>10} {'pages/read':>10} {'in memory':>10} "
+        f"{'pages/1,000':>12} {'rows/1,000':>11} {'bytes':>10} {'mean':>10} {'p50':>10} {'p99':>10} {'longest':>10}  "
         f"{'' if arrivals is None else 'waiting time  '}memory"
     )
     return "\n".join([head, *(_line(each, arrivals) for each in ranked), "", reason(ranked)])
@@ -40,8 +40,8 @@ def _line(found: Prediction, arrivals: float | None) -> str:
     waiting = "" if arrivals is None else f"{_time(waiting_seconds(found, arrivals)):>12}  "
     return (
         f"{BY_NAME[found.plan.join].paper_name:24} {found.rate:12,.0f} {found.plan.page_rows:10,} "
-        f"{found.in_memory:10.1%} {found.pages_per_1000:12.3f} {found.rows_per_1000:11.1f} "
-        f"{found.bytes_per_tuple:10,.0f} {times}  {waiting}{_parts(found.split)}"
+        f"{found.plan.partition_pages:10,} {found.in_memory:10.1%} {found.pages_per_1000:12.3f} "
+        f"{found.rows_per_1000:11.1f} {found.bytes_per_tuple:10,.0f} {times}  {waiting}{_parts(found.split)}"
     )
 
 
@@ -54,7 +54,10 @@ def reason(ranked: list[Prediction]) -> str:
     """Say which join is chosen, and why not the next one."""
     best = ranked[0]
     name = BY_NAME[best.plan.join].paper_name
-    said = f"{name}, pages of {best.plan.page_rows:,} rows, front_stage={best.plan.shares.front_stage:.2f}: "
+    partition = "" if best.plan.partition_pages == 1 else f"partitions of {best.plan.partition_pages:,} "
+    said = f"{name}, {partition}pages of {best.plan.page_rows:,} rows, "
+    said += f"front_stage={best.plan.shares.front_stage:.2f}: "
+    serves = f"a {'partition' if partition else 'page'} serves {best.tuples:,.0f} tuples"
     if best.rows_per_1000:
         said += (
             f"{best.in_memory:.0%} of the stream meets its row in memory; the rows of the rest are read one by one, "
@@ -63,11 +66,9 @@ def reason(ranked: list[Prediction]) -> str:
     elif best.pages_per_1000 < _HARDLY_A_PAGE:
         said += "the whole stream meets its row in memory, and no page is read."
     elif best.in_memory:
-        said += (
-            f"{best.in_memory:.0%} of the stream meets its row in memory, and a page serves {best.tuples:,.0f} tuples."
-        )
+        said += f"{best.in_memory:.0%} of the stream meets its row in memory, and {serves}."
     else:
-        said += f"a page serves {best.tuples:,.0f} tuples."
+        said += f"{serves}."
     if len(ranked) > 1:
         second = ranked[1]
         said += (

@@ -27,13 +27,13 @@ class Machine:
         wait: seconds more for a tuple that waits; the papers' models have none.
         row: seconds to find a single row of R.
         value: seconds to read a value of a row that is found in R, if R has `MEASURED_BYTES`.
-        iteration: seconds for an iteration beside that.
+        page: seconds for a page beside that.
     """
 
     disk: ModelledDisk
     look_up: float
     handle: float
-    iteration: float = 0.0
+    page: float = 0.0
     wait: float = 0.0
     row: float = 0.0
     value: float = 0.0
@@ -47,7 +47,7 @@ class Machine:
             row_bytes: of each.
         """
         disk = self.disk
-        partition = disk.seek + rows * (row_bytes / disk.bytes_per_second + self.look_up) + self.iteration
+        partition = disk.seek + rows * (row_bytes / disk.bytes_per_second + self.look_up) + self.page
         return partition / self.row_seconds(row_bytes)
 
     def row_seconds(self, row_bytes: int) -> float:
@@ -76,7 +76,7 @@ TODAY = Machine(
     handle=20e-9,
     output=7.5e-9,
     wait=95e-9,
-    iteration=11e-6,
+    page=11e-6,
     row=50e-9,
     value=12.5e-9,
 )

@@ -35,7 +35,7 @@ class Measured:
         handle: seconds for a stream tuple that meets its row in memory, without the values of that row.
         output: seconds to output one of these values.
         wait: seconds more for a tuple that waits.
-        iteration: seconds for a page beside its rows.
+        page: seconds for a page beside its rows.
         row: seconds to find a single row of a mapped file that is in memory.
         value: seconds to read a value of a row that is found there.
     """
@@ -45,7 +45,7 @@ class Measured:
     handle: float
     output: float
     wait: float
-    iteration: float
+    page: float
     row: float
     value: float
 
@@ -68,7 +68,7 @@ def read_machine(file: Path, device: str) -> Machine:
         handle=found.handle,
         output=found.output,
         wait=found.wait,
-        iteration=found.iteration,
+        page=found.page,
         row=found.row,
         value=found.value,
     )
@@ -78,14 +78,14 @@ def measure() -> Measured:
     """Measure on one core, in processor time; it takes some seconds, and 300 MB for a file.
 
     A cache that holds all of R gives `handle` and `output`. Scans of R for one waiting tuple, with small and with large
-    pages, give `look_up` and `iteration`. HYBRIDJOIN without a cache, less these, gives `wait`.
+    pages, give `look_up` and `page`. HYBRIDJOIN without a cache, less these, gives `wait`.
     """
     columns = {f"column_{number}": np.arange(_ROWS) for number in range(_COLUMNS)}
     table = pa.table({"id": np.arange(_ROWS), **columns})
     small, large = (MemoryRelation(table, ["id"], rows) for rows in (_SMALL_PAGE, _LARGE_PAGE))
     in_small, in_large = (_scan_seconds(relation) for relation in (small, large))
-    iteration = max((in_small - in_large) / (small.pages - large.pages), 0.0)
-    look_up = max((in_large - large.pages * iteration) / _ROWS, 0.0)
+    page = max((in_small - in_large) / (small.pages - large.pages), 0.0)
+    look_up = max((in_large - large.pages * page) / _ROWS, 0.0)
 
     handle = _cached_seconds(large, "pairs")
     output = max(_cached_seconds(large, "rows") - handle, 0.0) / _COLUMNS
@@ -94,8 +94,8 @@ def measure() -> Measured:
     reads = large.counters.pages_read
     seconds = _feed_seconds(waiting, _ROWS)
     pages = (large.counters.pages_read - reads) / (_TURNS + 1)
-    wait = max((seconds - pages * (iteration + _LARGE_PAGE * look_up)) / _TUPLES - handle, 0.0)
-    return Measured(time.strftime("%Y-%m-%d"), look_up, handle, output, wait, iteration, *_single_row_seconds())
+    wait = max((seconds - pages * (page + _LARGE_PAGE * look_up)) / _TUPLES - handle, 0.0)
+    return Measured(time.strftime("%Y-%m-%d"), look_up, handle, output, wait, page, *_single_row_seconds())
 
 
 def _cached_seconds(relation: MemoryRelation, output: Literal["rows", "pairs"]) -> float:

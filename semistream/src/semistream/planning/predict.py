@@ -11,10 +11,11 @@ The models differ in w, in what is read, and in the share of the stream that mee
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 import numpy as np
 from semistream.disk_buffer import DiskBuffer
-from semistream.joins import BY_NAME
+from semistream.joins import BY_NAME, HybridJoin
 from semistream.memory_split import MemorySplit, Shares
 from semistream.planning.machine import PAPERS, Machine
 from semistream.planning.simulated_queue import simulate
@@ -24,7 +25,7 @@ from semistream.planning.workload import SizedRelation, Workload, added_columns
 __all__ = ["JOINS", "Plan", "Prediction", "predict"]
 
 _MOST_IN_MEMORY = 1 - 1e-9  # if all of R is cached, an iteration hardly ever comes, and no tuple waits
-_FILL = 1 - 1 / 32  # of H_S on average: a join reads on when a sixteenth of it is free
+_READ_ON = 1 / 16  # of H_S is free when a join reads on in the stream
 # The part of the cached rows that is among the most frequent ones; the others are on their way in or out. CINLJ joins
 # one tuple at a time, and knows less about its rows.
 CACHE_SKILL, CINLJ_SKILL = 0.95, 0.55
@@ -125,15 +126,25 @@ class _Sizes:
         """Return the rows of a page, on average."""
         return self.workload.rows / self.pages
 
+    def first(self, rows: int) -> tuple[float, int]:
+        """Return the share of the stream that asks for the first rows of R, and how many of the first ranks they are.
+
+        If R is in no order, these are any rows.
+        """
+        return (self.head(rows), rows) if self.workload.order == "frequency" else (rows / self.workload.rows, 0)
+
     def head(self, rows: float) -> float:
         """Return the share of the stream that asks for the first ranks."""
         return float(self.workload.skew.head(np.array([min(rows, self.workload.rows)]))[0])
 
 
 def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Prediction:
-    """Predict what a plan does; raise ValueError with the least memory if the plan's memory is too small."""
+    """Predict what a plan does; raise ValueError if its join would refuse it: it names the least memory."""
+    join = BY_NAME[plan.join]
+    if plan.from_key and not issubclass(join, HybridJoin):
+        raise ValueError(f"from_key must be False for {join.paper_name}, which looks no key up: leave it out")
     relation = SizedRelation(workload, plan.page_rows)
-    split = BY_NAME[plan.join].divide(
+    split = join.divide(
         relation, workload.stream, workload.on, plan.memory,
         columns=added_columns(workload), shares=plan.shares, output=workload.output,
         partition_pages=plan.partition_pages,
@@ -146,7 +157,7 @@ def predict(plan: Plan, workload: Workload, machine: Machine = PAPERS) -> Predic
     transfer = its.pages * sizes.page * workload.row_bytes / disk.bytes_per_second
     seconds = its.seeks * disk.seek + transfer + its.index * disk.look_up
     seconds += its.probed * machine.look_up + tuples * machine.handle + its.waited * machine.wait
-    seconds += machine.iteration
+    seconds += its.pages * machine.page
     values = workload.values
     seconds += tuples * values * machine.output + its.single_rows * machine.row_seconds(workload.row_bytes)
     seconds += its.waited * values * machine.value_seconds(workload.rows * workload.row_bytes)
@@ -199,23 +210,24 @@ def _half_a_scan(w: float, k: int) -> float:
 
 def _hybridjoin(sizes: _Sizes) -> _Iteration:
     """HYBRIDJOIN 2011, equations 2 and 3, with w as in `waiting.py`."""
-    return _oldest_first(sizes, 0)
+    return _oldest_first(sizes, 0, 0)
 
 
 def _x_hybridjoin(sizes: _Sizes) -> _Iteration:
     """X-HYBRIDJOIN 2013, equations 5 and 8: each iteration also looks the kept rows up; their tuples stay for one."""
     rows = min(sizes.split.kept_rows, sizes.workload.rows)
-    return _oldest_first(sizes, rows if sizes.workload.order == "frequency" else 0, extra_probed=rows, kept=True)
+    return _oldest_first(sizes, *sizes.first(rows), extra_probed=rows, kept=True)
 
 
 def _optimised_x_hybridjoin(sizes: _Sizes) -> _Iteration:
     """Optimised X-HYBRIDJOIN 2012, equations 2, 4 and 6: the first h_R rows of R are in memory."""
-    return _oldest_first(sizes, sizes.split.cache_slots if sizes.workload.order == "frequency" else 0)
+    return _oldest_first(sizes, *sizes.first(min(sizes.split.cache_slots, sizes.workload.rows)))
 
 
 def _chybridjoin(sizes: _Sizes) -> _Iteration:
     """HYBRIDJOIN for what the front stage does not match (CHYBRIDJOIN 2017, section 3.2)."""
-    return _oldest_first(sizes, CACHE_SKILL * sizes.split.cache_slots)
+    cached = CACHE_SKILL * sizes.split.cache_slots
+    return _oldest_first(sizes, sizes.head(cached), round(cached))
 
 
 def _inlj(sizes: _Sizes) -> _Iteration:
@@ -228,21 +240,31 @@ def _cinlj(sizes: _Sizes) -> _Iteration:
     return _Iteration(1, 1, sizes.page, 1, 1, sizes.head(CINLJ_SKILL * sizes.split.cache_slots), 1, 1)
 
 
-def _oldest_first(sizes: _Sizes, first_rows: float, *, extra_probed: int = 0, kept: bool = False) -> _Iteration:
-    """Read the partition of the oldest tuple; no tuple for the first rows waits."""
-    in_memory = sizes.head(first_rows)
-    # Tuples for kept pages take their places until the next iteration.
-    fill = 1 - (1 + in_memory) / 32 if kept else _FILL
-    held = sizes.split.waiting_slots * fill
-    plan, cached, pages = sizes.plan, round(first_rows), sizes.partition
+def _oldest_first(
+    sizes: _Sizes, in_memory: float, cached: int, *, extra_probed: int = 0, kept: bool = False
+) -> _Iteration:
+    """Read the partition of the oldest tuple; the share `in_memory` does not wait, most of it for the first ranks."""
+    for_kept = min(in_memory, _MOST_IN_MEMORY) if kept else 0.0
+    plan, slots, pages = sizes.plan, sizes.split.waiting_slots, sizes.partition
+
+    def unused(w: float) -> float:
+        """Return how many slots are free, or are taken by tuples for kept rows until the next read."""
+        freed = w * max(1, ceil(slots * _READ_ON * (1 - for_kept) / w))  # before the join reads on in the stream
+        return freed * for_kept / (1 - for_kept) + freed / 2
+
     if plan.from_key:
-        its, pages = simulate(sizes.workload, plan.page_rows, plan.partition_pages, round(held), cached=cached)
+        its, pages = simulate(
+            sizes.workload, plan.page_rows, plan.partition_pages, slots,
+            cached=cached, kept=kept, refill=max(1, int(slots * _READ_ON)),
+        )  # fmt: skip
     else:
         rows = plan.page_rows * plan.partition_pages
-        its = round_of_the_queue(*page_shares(sizes.workload, rows, cached), held)
+        its = round_of_the_queue(*page_shares(sizes.workload, rows, cached), slots, unused)
+    held = max(slots - unused(its.served), 1)
     if its.served < plan.single_rows_below:
         return _single_rows(sizes, in_memory, held, extra_probed)
-    return _Iteration(pages, 1, pages * sizes.page + extra_probed, 1, its.served, in_memory, held, its.reads)
+    seeks = 1 - 1 / sizes.partitions if sizes.partitions > 1 else 1  # by chance a read follows the one before
+    return _Iteration(pages, seeks, pages * sizes.page + extra_probed, 1, its.served, in_memory, held, its.reads)
 
 
 def _single_rows(sizes: _Sizes, in_memory: float, held: float, extra_probed: int) -> _Iteration:

@@ -14,9 +14,11 @@ from semistream.planning.workload import Workload
 
 __all__ = ["simulate"]
 
-_ROUNDS = 40  # queues full of tuples that arrive; the second half is counted
-_LEAST_ARRIVALS = 200_000
+_FILLINGS = 40  # times h_S tuples arrive; the second half is counted
+_LEAST_ARRIVALS = 1_000_000  # of as many queues as it takes: a short one depends on chance
+_FEWEST = 0.01  # of the stream is for other rows than kept ones
 _SEED = 1
+_KEPT = -1  # the page of a kept row
 
 
 def simulate(
@@ -26,6 +28,7 @@ def simulate(
     waiting: int,
     *,
     cached: int = 0,
+    kept: bool = False,
     refill: int = 1,
     from_key: bool = True,
 ) -> tuple[Round, float]:
@@ -37,22 +40,39 @@ def simulate(
         partition_pages: the pages of a partition.
         waiting: tuples that can wait: h_S.
         cached: the most frequent rows that are in memory: no tuple waits for them.
+        kept: whether tuples for these rows wait until the next read, as in X-HYBRIDJOIN.
         refill: how much room there is when the join reads on in the stream.
         from_key: whether a partition starts at the page of the tuple, and not at a multiple of its pages.
     """
     rng = np.random.default_rng(_SEED)
     heads = workload.skew.head(np.arange(workload.rows + 1, dtype=np.float64))
-    drawn = rng.uniform(heads[cached], 1.0, max(_LEAST_ARRIVALS, _ROUNDS * waiting))
-    rows = np.minimum(np.searchsorted(heads, drawn, side="right") - 1, workload.rows - 1)
-    if workload.order == "none":
-        rows = rng.permutation(workload.rows)[rows]
+    cached = min(cached, workload.rows - 1)
+    least = 0.0 if kept else heads[cached]
+    arrivals = int(_FILLINGS * waiting * (1 - least) / max(1 - heads[cached], _FEWEST))
     pages = -(-workload.rows // page_rows)
-    counts = np.zeros(4, dtype=np.int64)
-    state = np.full(pages, -1, dtype=np.int64), np.zeros(pages, dtype=np.int64)
-    _run(rows // page_rows, waiting, refill, partition_pages, from_key, *state, counts)
-    reads, served, covered, ages = counts.tolist()
-    length = ages / reads  # tuples that come while the queue is gone through once
-    return Round(length * reads / served, length), covered / reads
+    counts = np.zeros(5, dtype=np.int64)
+    for _ in range(-(-_LEAST_ARRIVALS // arrivals)):
+        drawn = rng.uniform(least, 1.0, arrivals)
+        ranks = np.minimum(np.searchsorted(heads, drawn, side="right") - 1, workload.rows - 1)
+        rows = ranks if workload.order == "frequency" else rng.permutation(workload.rows)[ranks]
+        arriving = np.where(ranks < cached, _KEPT, rows // page_rows)
+        state = np.full(pages, -1, dtype=np.int64), np.zeros(pages, dtype=np.int64)
+        _run(arriving, waiting, refill, partition_pages, from_key, *state, counts)
+    reads, served, covered, ages, arrived = counts.tolist()
+    rounds = arrived / (ages / reads)  # one while as many tuples come as have come since the oldest one
+    return Round(reads / rounds, served / rounds), covered / reads
+
+
+@kernel
+def _arrive(arriving: np.ndarray, waits: np.ndarray) -> int:
+    """Add tuples to those that wait for their pages, and return how many are for kept rows."""
+    kept = 0
+    for page in arriving:
+        if page == _KEPT:
+            kept += 1
+        else:
+            waits[page] += 1
+    return kept
 
 
 @kernel
@@ -66,18 +86,22 @@ def _run(
     waits: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Count reads, the tuples and pages of them, and how many tuples came since the oldest one, in the second half."""
-    head, tail, held = 0, 0, 0
+    """Count in the second half: reads, their tuples and pages, the tuples since the oldest at each, and all tuples."""
+    head, tail, held, kept = 0, 0, 0, 0
     while True:
         if waiting - held >= refill:
             stop = tail + waiting - held
             if stop > len(arriving):
                 return
-            for i in range(tail, stop):
-                waits[arriving[i]] += 1
+            kept += _arrive(arriving[tail:stop], waits)
+            if 2 * head > len(arriving):
+                counts[4] += stop - tail
             tail, held = stop, waiting
-        while last[arriving[head]] > head:
+        held, kept = held - kept, 0
+        while head < tail and (arriving[head] == _KEPT or last[arriving[head]] > head):
             head += 1
+        if head == tail:
+            continue
         page = arriving[head]
         first = page if from_key else page - page % partition_pages
         end = min(first + partition_pages, len(waits))

@@ -16,14 +16,18 @@ def processing_percentile(found: Prediction, part: float) -> float:
 
     Tuples that meet their row in memory take no time. A page's first tuple waits for the longest time T. Those that
     come while it waits are spread evenly over T; their part u of the tuples that wait follows from the mean,
-    T (1 - u / 2).
+    T (1 - u / 2). In X-HYBRIDJOIN tuples for kept rows leave before: there the mean can be less than T / 2, and all
+    are spread over twice the mean.
     All are spread evenly in MESHJOIN (u = 1), and none is in INLJ (u = 0).
     """
     if part <= found.in_memory:
         return 0.0
     waits = 1 - found.in_memory
-    spread = 2 * (1 - found.processing_seconds / waits / found.longest_seconds)
+    mean = found.processing_seconds / waits
+    spread = 2 * (1 - mean / found.longest_seconds)
     before = (part - found.in_memory) / waits
+    if spread > 1:
+        return before * 2 * mean
     return found.longest_seconds * (before / spread if before < spread else 1.0)
 
 

@@ -1,8 +1,8 @@
-"""Choose page size, division of memory and join by the cost models.
+"""Choose page size or partition size, division of memory and join by the cost models.
 
 The papers tune one join by calculus over its cost model (MESHJOIN 2007, section 3.2; HYBRIDJOIN 2011, section 4.5;
 Optimised X-HYBRIDJOIN 2012, section 4.4.3; X-HYBRIDJOIN 2013, section 6). Here a coarse grid and a finer one around its
-best point do the same for every join and device.
+best point do the same for every join and device. Where the pages of R are given, the grid is over partitions of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,6 +23,7 @@ _FINER = (0.5, 0.7, 1.0, 1.4, 2.0)
 _LEAST_SHARE, _MOST_SHARE = 0.005, 0.9
 _ROUNDS = 2
 _MEMORY_STEPS = 12
+_Cut = tuple[int, int]  # the rows of a page, and the pages of a partition
 
 
 class NoPlanError(ValueError):
@@ -60,7 +61,7 @@ def tune(
         memory: bytes.
         machine: where.
         joins: the joins to choose from.
-        page_rows: the rows of a page, if they are given.
+        page_rows: the rows of a page, if they are given; then a partition gets as many pages as is best.
         goal: what a plan must keep.
 
     Raises:
@@ -124,15 +125,15 @@ def _best(
 ) -> Prediction | None:
     needs = BY_NAME[join].needs
     shares: Iterable[float] = _COARSE_SHARES if needs.front_stage or needs.kept_rows else (0.0,)
-    pages: Iterable[int] = _COARSE_PAGES if page_rows is None else (page_rows,)
-    best = _fastest(join, workload, memory, machine, goal, product(pages, shares))
+    cuts = _cuts(join, _COARSE_PAGES, workload.rows, page_rows)
+    best = _fastest(join, workload, memory, machine, goal, product(cuts, shares))
     for _ in range(_ROUNDS):
         if best is None:
             return None
-        around, share = best.plan.page_rows, best.plan.shares.front_stage
-        finer_pages = (around,) if page_rows else {max(1, round(around * factor)) for factor in _FINER}
+        around, share = best.plan.page_rows * best.plan.partition_pages, best.plan.shares.front_stage
+        finer_cuts = _cuts(join, [round(around * factor) for factor in _FINER], workload.rows, page_rows)
         finer_shares = {share} | {min(max(share * factor, _LEAST_SHARE), _MOST_SHARE) for factor in _FINER if share}
-        finer = _fastest(join, workload, memory, machine, goal, product(finer_pages, finer_shares))
+        finer = _fastest(join, workload, memory, machine, goal, product(finer_cuts, finer_shares))
         best = max((each for each in (best, finer) if each), key=lambda each: each.rate)
     return best
 
@@ -142,19 +143,27 @@ def _takes_single_rows(join: str) -> bool:
     return issubclass(kind, HybridJoin) and kind.partitioned
 
 
+def _cuts(join: str, sizes: Iterable[int], rows: int, page_rows: int | None) -> list[_Cut]:
+    """Return ways to read about so many rows at once: pages of that size, or partitions of the given pages."""
+    if page_rows is None:
+        return [(max(size, 1), 1) for size in sizes]
+    most = -(-rows // page_rows) if BY_NAME[join].partitioned else 1
+    return sorted({(page_rows, min(max(round(size / page_rows), 1), most)) for size in sizes})
+
+
 def _fastest(
     join: str,
     workload: Workload,
     memory: int,
     machine: Machine,
     goal: Goal,
-    points: Iterable[tuple[int, float]],
+    points: Iterable[tuple[_Cut, float]],
 ) -> Prediction | None:
     best: Prediction | None = None
-    for page_rows, share in points:
-        plan = Plan(join, memory, page_rows, Shares(front_stage=share))
+    for (page_rows, partition_pages), share in points:
+        plan = Plan(join, memory, page_rows, Shares(front_stage=share), partition_pages)
         if workload.reads_rows and _takes_single_rows(join):
-            below = machine.single_rows_below(page_rows, workload.row_bytes)
+            below = machine.single_rows_below(page_rows * partition_pages, workload.row_bytes)
             plan = replace(plan, single_rows_below=below)
         try:
             found = predict(plan, workload, machine)

@@ -15,6 +15,7 @@ which is read when the round ends. The round's length follows from h_S, the tupl
 and with many tuples for a page, w becomes 2 h_S / pages.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,13 +69,16 @@ def page_shares(workload: Workload, page_rows: int, cached: int) -> tuple[np.nda
     return _together(shares / shares.sum())
 
 
-def round_of_the_queue(shares: np.ndarray, counts: np.ndarray, waiting: float) -> Round:
+def round_of_the_queue(
+    shares: np.ndarray, counts: np.ndarray, slots: float, unused: Callable[[float], float] = lambda _: 0.0
+) -> Round:
     """Return the pass through a queue of this many tuples.
 
     Args:
         shares: the share of the arrivals for each page.
         counts: how many pages have it.
-        waiting: tuples that wait: h_S.
+        slots: tuples that can wait: h_S.
+        unused: how many of the slots hold no tuple of the queue, on average, for the tuples that a page serves.
     """
     busiest = float(shares.max())
     least, most = 1.0, 1e15
@@ -82,7 +86,8 @@ def round_of_the_queue(shares: np.ndarray, counts: np.ndarray, waiting: float) -
     for _ in range(_STEPS):
         middle = (least * most) ** 0.5
         found, held = _pass(shares, counts, busiest, middle)
-        least, most = (middle, most) if held < waiting else (least, middle)
+        rare = max(middle * (1 - busiest) / max(found.reads - 1, 1), 1)  # the tuples that a page but the busiest serves
+        least, most = (middle, most) if held + unused(rare) < slots else (least, middle)
         if most / least < 1 + 1e-9:
             break
     return found
@@ -95,7 +100,7 @@ def _pass(shares: np.ndarray, counts: np.ndarray, busiest: float, arrivals: floa
     stays = 1 + np.expm1(-later) / later  # something comes behind the read
     comes = -np.expm1(-expected)
     occupied = comes / (1 - stays + comes)
-    others = counts - (shares == busiest) * (1.0 if busiest < 1 else counts)
+    others = counts - (np.arange(len(shares)) == np.argmax(shares))  # but one of the busiest
     waits = busiest * arrivals + float((others * (occupied * later / 2 + (1 - occupied) * expected)).sum())
     return Round(1 + float((others * occupied).sum()), arrivals), waits
 
