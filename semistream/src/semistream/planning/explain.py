@@ -96,12 +96,13 @@ def as_json(
 
 def _times(found: Prediction, arrivals: float | None) -> dict[str, float | None]:
     """Return the times that follow from a prediction."""
-    waiting = math.inf if arrivals is None else waiting_seconds(found, arrivals)
-    return {
-        "processing_p50_seconds": processing_percentile(found, 0.5),
-        "processing_p99_seconds": processing_percentile(found, 0.99),
-        **({} if arrivals is None else {"waiting_seconds": None if math.isinf(waiting) else waiting}),
+    times: dict[str, float | None] = {
+        f"processing_p{percent}_seconds": processing_percentile(found, percent / 100) for percent in (50, 99)
     }
+    if arrivals is not None:
+        waiting = waiting_seconds(found, arrivals)
+        times["waiting_seconds"] = waiting if math.isfinite(waiting) else None
+    return times
 
 
 def _parts(split: MemorySplit) -> str:

@@ -35,7 +35,7 @@ class Goal:
     """What a plan must keep.
 
     Attributes:
-        longest_seconds: the longest time that a tuple may wait; None for any.
+        longest_seconds: the longest processing time that a tuple may have; None for any.
     """
 
     longest_seconds: float | None = None
