@@ -31,6 +31,7 @@ class _Counts:
     """What a join has done so far."""
 
     tuples: int
+    absent: int  # of them, those that match nothing
     hits: int
     pages: int
     rows: int
@@ -42,7 +43,7 @@ class _Counts:
     def of(cls, join: HybridJoin) -> "_Counts":
         read = join.relation.counters
         return cls(
-            join.stream_buffer.arrived - len(join.stream_buffer), join.front_stage.hits,
+            join.stream_buffer.arrived - len(join.stream_buffer), join.front_stage.known_absent, join.front_stage.hits,
             read.pages_read, read.rows_read, read.bytes_read, read.seeks, join.probed,
         )  # fmt: skip
 
@@ -90,15 +91,18 @@ class Adaptation:
         slots = self.join.front_stage.cache.slots + self.join.waiting.slots
         if done.tuples < max(_WINDOW * slots, _LEAST_TUPLES):
             return []
-        self.workload = replace(self.workload, exponent=self._exponent(done.hits / done.tuples))
+        self.workload = replace(self.workload, exponent=self._exponent(done))
         self.machine = replace(self.machine, disk=self._disk(done, self._clock() - self._began))
         self._counts, self._began = _Counts.of(self.join), self._clock()
         return self._plan_again() if self._has_moved() else []
 
-    def _exponent(self, hit_rate: float) -> float:
-        """Return the exponent with which the cache has this hit rate."""
-        skill = CACHE_SKILL if isinstance(self.join, CHybridJoin) else 1.0
-        rows = np.array([min(skill * self.join.front_stage.cache.count, self.workload.rows)])
+    def _exponent(self, done: _Counts) -> float:
+        """Return the exponent with which the cache has this hit rate; the same if hits say nothing."""
+        cached, asked = self.join.front_stage.cache.count, done.tuples - done.absent
+        if cached >= self.workload.rows or not asked:
+            return self.workload.exponent
+        hit_rate, skill = done.hits / asked, CACHE_SKILL if isinstance(self.join, CHybridJoin) else 1.0
+        rows = np.array([skill * cached])
         low, high = 0.0, _MOST_EXPONENT
         for _ in range(_STEPS):
             middle = (low + high) / 2
