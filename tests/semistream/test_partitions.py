@@ -27,7 +27,7 @@ from tests.semistream import cases
 PAGE_ROWS = 4
 PAGES = cases.MASTER_ROWS // PAGE_ROWS
 SIZES = [1, 2, 7, PAGES, PAGES + 5]  # 7 does not divide the pages of R
-LONE = {IndexNestedLoopJoin, CachedIndexNestedLoopJoin}
+LONE = [IndexNestedLoopJoin, CachedIndexNestedLoopJoin]
 PARTITIONED = [algorithm for algorithm in cases.JOINS if algorithm not in LONE]
 FROM_KEY = [algorithm for algorithm in PARTITIONED if issubclass(algorithm, HybridJoin)]
 How = Literal["inner", "left"]
