@@ -5,6 +5,7 @@ Optimised X-HYBRIDJOIN 2012, section 4.4.3; X-HYBRIDJOIN 2013, section 6). Here 
 best point do the same for every join and device. Where the pages of R are given, the grid is over partitions of them.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -134,13 +135,21 @@ def _best(
         finer_cuts = _cuts(join, [round(around * factor) for factor in _FINER], workload.rows, page_rows)
         finer_shares = {share} | {min(max(share * factor, _LEAST_SHARE), _MOST_SHARE) for factor in _FINER if share}
         finer = _fastest(join, workload, memory, machine, goal, product(finer_cuts, finer_shares))
-        best = max((each for each in (best, finer) if each), key=lambda each: each.rate)
+        best = max((each for each in (best, finer) if each), key=_merit)
     return best
 
 
 def _takes_single_rows(join: str) -> bool:
     kind = BY_NAME[join]
     return issubclass(kind, HybridJoin) and kind.partitioned
+
+
+def _merit(found: Prediction) -> tuple[int, float]:
+    """Compare by the rate and, where that is the same to a thousandth, by the front stage.
+
+    If all of R is in memory, a larger front stage leaves room for more rows, and for longer strings than expected.
+    """
+    return round(1000 * math.log(found.rate)), found.plan.shares.front_stage
 
 
 def _cuts(join: str, sizes: Iterable[int], rows: int, page_rows: int | None) -> list[_Cut]:
@@ -169,6 +178,6 @@ def _fastest(
             found = predict(plan, workload, machine)
         except ValueError:  # the parts do not fit
             continue
-        if goal.is_met(found) and (best is None or found.rate > best.rate):
+        if goal.is_met(found) and (best is None or _merit(found) > _merit(best)):
             best = found
     return best
