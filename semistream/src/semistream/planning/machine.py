@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from semistream.modelled_disk import DISK_7200_RPM, OBJECT_STORE, PAGE_CACHE, SSD, ModelledDisk
 
-__all__ = ["DEVICES", "MEASURED_BYTES", "PAPERS", "Machine", "on_this_processor"]
+__all__ = ["DEVICES", "MEASURED_BYTES", "PAPERS", "TODAY", "Machine", "on_this_processor"]
 
 BLOCK_BYTES = 4096  # the least that a disk reads
 MEASURED_BYTES, FAR_BYTES, FAR_TIMES = (
