@@ -24,7 +24,7 @@ WORKLOAD = Workload.of_the_papers(SETTING.rows, 1.0, "none", ROW_BYTES)
 TUPLES = {0.1: 50_000_000, 0.01: 5_000_000}  # of a round, by the share of R that is memory: some rounds of the queue
 NAMES = ("chybridjoin", "hybridjoin", "cmeshjoin", "meshjoin")
 PAPER = {0.1: ("2.8", "6.5"), 0.01: ("2.4", "4")}
-MINUTES = 20
+MINUTES = 30
 
 
 def measured(found: Prediction, tuples: int) -> float:
@@ -68,7 +68,7 @@ def compare(share: float) -> None:
 
 def main() -> None:
     """Compare the joins with little and with much memory."""
-    print(f"The papers' own size: about {MINUTES} minutes, and up to 2 GB of memory.", flush=True)
+    print(f"The papers' own size: about {MINUTES} minutes on a free core, and up to 2 GB of memory.", flush=True)
     for share in TUPLES:
         compare(share)
 

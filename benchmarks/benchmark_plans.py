@@ -105,20 +105,8 @@ def draw(found: list[Point]) -> None:
     figure.savefig(PLOT, dpi=120)
 
 
-def print_ratios_at_full_size() -> None:
-    """Print what the models predict for the sizes of CHYBRIDJOIN 2017, section 5.1: too large to run here."""
-    workload = Workload.of_the_papers(100_000_000, 1.0, "none")
-    for share, paper in ((0.1, "2.8, 6.5"), (0.01, "2.4, 4")):
-        memory = int(workload.rows * ROW_BYTES * share)
-        rate = {name: predict(Plan(name, memory, 4_000), workload).rate for name in JOINS if "inlj" not in name}
-        ratios = rate["chybridjoin"] / rate["hybridjoin"], rate["cmeshjoin"] / rate["meshjoin"]
-        said = f"CHYBRIDJOIN / HYBRIDJOIN {ratios[0]:.2f}, CMESHJOIN / MESHJOIN {ratios[1]:.2f} (the paper: {paper})"
-        print(f"R of 100 million rows, memory {share:.0%}: {said}")
-
-
 def main() -> None:
     """Print the table, and draw the plot."""
-    print_ratios_at_full_size()
     cut = f"{'rows/page':>9} {'pages/read':>10} {'from':>4}"
     rates = f"{'measured':>10} {'predicted':>10} {'ratio':>6}"
     print(f"{'join':24} {'order':10} {'e':>4} {cut} {'memory':>7} {rates}")
