@@ -43,7 +43,8 @@ def test_a_plan_is_made_with_the_constants_of_a_file(tmp_path: Path) -> None:
 
 def best_rate(text: str) -> float:
     """Return the rate of the first join in a table of plans."""
-    row = text.splitlines()[4]
+    lines = text.splitlines()
+    row = lines[1 + next(number for number, line in enumerate(lines) if line.startswith("join "))]
     return float(next(word for word in row.split() if word.replace(",", "").isdigit()).replace(",", ""))
 
 
