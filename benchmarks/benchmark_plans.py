@@ -118,8 +118,9 @@ def main() -> None:
         rates = f"{point.measured:10,.0f} {point.predicted:10,.0f} {point.predicted / point.measured:6.3f}"
         setting = f"{point.workload.order:10} {point.workload.exponent:4.1f} {cut} {point.memory:7.0%}"
         print(f"{BY_NAME[plan.join].paper_name:24} {setting} {rates}", flush=True)
-    errors = [point.error for point in found]
-    print(f"{len(found)} points: the median error is {median(errors):.1%}, the largest {max(errors):.1%}")
+    for name, from_key in (("aligned", False), ("from the key", True)):
+        errors = [point.error for point in found if point.plan.from_key == from_key]
+        print(f"{len(errors)} points, {name}: the median error is {median(errors):.1%}, the largest {max(errors):.1%}")
     draw(found)
 
 

@@ -1,5 +1,6 @@
 """A join reads partitions of any number of pages, which can change while it runs, and stays exact in bounded memory."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from tests.semistream import cases
 
 PAGE_ROWS = 4
 PAGES = cases.MASTER_ROWS // PAGE_ROWS
+MOST_STEPS = 5_000
 SIZES = [1, 2, 7, PAGES, PAGES + 5]  # 7 does not divide the pages of R
 LONE = [IndexNestedLoopJoin, CachedIndexNestedLoopJoin]
 PARTITIONED = [algorithm for algorithm in cases.JOINS if algorithm not in LONE]
@@ -71,18 +73,26 @@ def _run_changing(join: SemiStreamJoin, stream: pa.Table, sizes: list[int], port
     """Feed or step in turn, each time with partitions of another size."""
     out: list[Any] = []
     for turn, batch in enumerate(stream.to_batches(max_chunksize=portion)):
-        join.read_partitions_of(sizes[turn % len(sizes)])
+        join.read_partitions_of(sizes[0])
         out += join.feed(batch) if turn % 2 else []
         for piece in [] if turn % 2 else join.stream_buffer.pieces(batch):
-            while not join.stream_buffer.has_room(piece):
-                out += join.step()
+            out += _stepped(join, lambda: not join.stream_buffer.has_room(piece))  # noqa: B023 - called at once
             join.offer(piece)
             out += join.step()
-    while join.pending or len(join.stream_buffer):
         sizes = sizes[1:] + sizes[:1]
-        join.read_partitions_of(sizes[0])
+    return out + _stepped(join, lambda: bool(join.pending or len(join.stream_buffer)), sizes)
+
+
+def _stepped(join: SemiStreamJoin, wanted: Callable[[], bool], sizes: Sequence[int] = ()) -> list[Any]:
+    """Step while it is wanted, with partitions of another size each time; a join that never ends is a failure."""
+    out: list[Any] = []
+    for turn in range(MOST_STEPS):
+        if not wanted():
+            return out
+        if sizes:
+            join.read_partitions_of(sizes[turn % len(sizes)])
         out += join.step()
-    return out
+    raise AssertionError(f"tuples still wait after {MOST_STEPS} iterations")
 
 
 CHANGES = st.lists(st.integers(1, PAGES + 2), min_size=1, max_size=6)
@@ -231,3 +241,23 @@ def test_kept_rows_of_a_part_of_a_page_are_joined_before_a_page_is_read() -> Non
         out = _feed(join, cases.stream("int64", [key]))
         assert [row["price"] for batch in out for row in batch.to_pylist()] == [None if key % 5 == 0 else key * 0.5]
         assert relation.counters.pages_read - read == pages
+
+
+@pytest.mark.parametrize("kind", [MeshJoin, RMeshJoin])
+def test_larger_partitions_are_read_once_the_chunks_of_smaller_ones_have_left(kind: type[MeshJoin]) -> None:
+    """Tuples keep coming, and after a cycle of R each iteration reads five pages where it read one."""
+    relation = _relation()
+    join = kind(relation, cases.stream("int64", []).schema, "a", cases.MEMORY)
+    tuples = cases.stream("int64", [cases.DOMAIN] * join.waiting.slots).to_batches()[0]
+    pages = []
+    for iteration in range(2 * PAGES + 12):
+        if iteration == PAGES + 1:
+            join.read_partitions_of(5)
+        for piece in join.stream_buffer.pieces(tuples):
+            if join.stream_buffer.has_room(piece):
+                join.offer(piece)
+        before = relation.counters.pages_read
+        join.step()
+        pages.append(relation.counters.pages_read - before)
+    assert set(pages[: PAGES + 1]) == {1}
+    assert set(pages[-9:]) == {5}

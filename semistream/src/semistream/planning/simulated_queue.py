@@ -15,7 +15,7 @@ from semistream.planning.workload import Workload
 __all__ = ["simulate"]
 
 _FILLINGS = 40  # times h_S tuples arrive; the second half is counted
-_LEAST_ARRIVALS = 1_000_000  # of as many queues as it takes: a short one depends on chance
+_LEAST_ARRIVALS = 5_000_000  # of as many queues as it takes: a short one depends on chance
 _FEWEST = 0.01  # of the stream is for other rows than kept ones
 _SEED = 1
 _KEPT = -1  # the page of a kept row
