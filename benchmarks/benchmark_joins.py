@@ -65,17 +65,8 @@ def plan(name: str, rows_of_r: int, memory: int, output: Kind) -> Prediction:
 
 def planned_join(name: str, relation: PageFile, stream_schema: pa.Schema, memory: int, output: Kind) -> HybridJoin:
     """Make a join with the planner's parameters."""
-    made = plan(name, relation.row_count, memory, output).plan
-    return JOINS[name](
-        relation,
-        stream_schema,
-        "key",
-        memory,
-        output=output,
-        shares=made.shares,
-        partition_pages=made.partition_pages,
-        single_rows_below=made.single_rows_below,
-    )
+    options = plan(name, relation.row_count, memory, output).plan.options()
+    return JOINS[name](relation, stream_schema, "key", output=output, **options)
 
 
 def rate(work: Callable[[], object]) -> float:

@@ -11,7 +11,7 @@ few large pages, the rate of a single round of the queue is up to a tenth above 
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import matplotlib as mpl
 from semistream.joins import BY_NAME, SemiStreamJoin
@@ -51,9 +51,7 @@ class Point(NamedTuple):
 
 def join_of(plan: Plan, r: Relation) -> SemiStreamJoin:
     """Make the join of a plan."""
-    options: dict[str, Any] = {"from_key": True} if plan.from_key else {}
-    join = BY_NAME[plan.join]
-    return join(r, STREAM, "key", plan.memory, shares=plan.shares, partition_pages=plan.partition_pages, **options)
+    return BY_NAME[plan.join](r, STREAM, "key", **plan.options())
 
 
 def measured(found: Prediction, r: Relation, exponent: float) -> float:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import gc
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import semistream
 from semistream import PageFile, joins
+from semistream.planning import Plan
 from semistream.planning.adapt import Adaptation
 from semistream.planning.machine import on_this_processor
 
@@ -132,20 +133,21 @@ def parameters(pipeline: Pipeline, plan: JoinPlan) -> JoinPlan:
 def construct_join(pipeline: Pipeline, events: pa.Schema, relation: Relation, plan: JoinPlan) -> SemiStreamJoin:
     """Make the pipeline's join with the plan's parameters."""
     used = parameters(pipeline, plan)
-    join = JOINS[used.join]
-    single_rows: dict[str, Any] = {}
-    if issubclass(join, semistream.HybridJoin):
-        single_rows["single_rows_below"] = used.single_rows_below
-    return join(
+    planned = Plan(
+        used.join,
+        pipeline.memory_mb * _MEGABYTE,
+        relation.page_rows,
+        semistream.Shares(front_stage=used.front_stage),
+        used.partition_pages,
+        single_rows_below=used.single_rows_below,
+    )
+    return JOINS[used.join](
         relation,
         joined_part(events, pipeline.master.key),
         on=pipeline.master.key,
-        memory=pipeline.memory_mb * _MEGABYTE,
         how="left",
         columns=pipeline.master.columns,
-        shares=semistream.Shares(front_stage=used.front_stage),
-        partition_pages=used.partition_pages,
-        **single_rows,
+        **planned.options(),
     )
 
 

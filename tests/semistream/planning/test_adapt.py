@@ -46,10 +46,7 @@ class Run:
     def planned(cls, workload: Workload, disk: ModelledDisk) -> Run:
         """Make the join."""
         plan = tune(workload, MEMORY, replace(PAPERS, disk=disk), joins=["chybridjoin"], page_rows=PAGE_ROWS).plan
-        join = CHybridJoin(
-            relation(), WORKLOAD.stream, "key", MEMORY, shares=plan.shares, partition_pages=plan.partition_pages
-        )
-        return cls(join, disk)
+        return cls(CHybridJoin(relation(), WORKLOAD.stream, "key", **plan.options()), disk)
 
     def seconds(self) -> float:
         """Return what the modelled machine has taken so far."""

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,10 +31,7 @@ ALONE = {"inlj": 1000, "cinlj": 4000}  # they read a page for each tuple: fewer 
 def measured(plan: Plan, workload: Workload) -> float:
     """Return the rate of a join in its steady state, on the clock of the modelled machine."""
     r = relation(SETTING, plan.page_rows, by_frequency=workload.order == "frequency")
-    options: dict[str, Any] = {"from_key": True} if plan.from_key else {}
-    join = BY_NAME[plan.join](
-        r, STREAM, "key", plan.memory, shares=plan.shares, partition_pages=plan.partition_pages, **options
-    )
+    join = BY_NAME[plan.join](r, STREAM, "key", **plan.options())
     rounds = 6 if plan.join in ("meshjoin", "r_meshjoin") else 30  # others take some rounds until they are steady
     tuples = ALONE.get(plan.join, rounds * join.split.waiting_slots)
     for batch in stream(SETTING, workload.exponent, tuples, seed=1):

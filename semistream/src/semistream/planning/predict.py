@@ -12,6 +12,7 @@ The models differ in w, in what is read, and in the share of the stream that mee
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 from semistream.disk_buffer import DiskBuffer
@@ -52,6 +53,13 @@ class Plan:
     partition_pages: int = 1
     from_key: bool = False
     single_rows_below: float = 0.0
+
+    def options(self) -> dict[str, Any]:
+        """Return what the plan decides of the arguments of its join's constructor."""
+        options = {"memory": self.memory, "shares": self.shares, "partition_pages": self.partition_pages}
+        if issubclass(BY_NAME[self.join], HybridJoin):
+            options |= {"from_key": self.from_key, "single_rows_below": self.single_rows_below}
+        return options
 
 
 @dataclass(frozen=True)
