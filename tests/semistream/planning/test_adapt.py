@@ -21,8 +21,8 @@ from semistream.relation import MemoryRelation
 from tests.naive import multiset
 from tests.semistream import cases
 
-ROWS, PAGE_ROWS, MEMORY = 100_000, 100, 1_000_000
-BATCH = 20_000
+ROWS, PAGE_ROWS, MEMORY = 50_000, 100, 500_000
+BATCH = 10_000
 WORKLOAD = Workload.of_the_papers(ROWS, 0.3)
 
 
@@ -86,13 +86,13 @@ def test_a_join_follows_a_skew_that_moves() -> None:
     adaptation = Adaptation(run.join, WORKLOAD, PAPERS, run.seconds)
     run.feed(0.3, 10, adaptation)
     assert adaptation.moves == 0
-    adapted = run.feed(1.1, 60, adaptation)
+    adapted = run.feed(1.1, 100, adaptation)
     assert adaptation.moves >= 1
     assert adaptation.workload.exponent == pytest.approx(1.1, abs=0.07)
     assert run.join.shares.front_stage != flat_share
     run.end()
     steep = Run.planned(replace(WORKLOAD, exponent=1.1), DISK_7200_RPM)
-    steep.feed(1.1, 30)
+    steep.feed(1.1, 20)
     planned = steep.feed(1.1, 60)
     assert adapted > 0.9 * planned
     fixed = Run.planned(WORKLOAD, DISK_7200_RPM)
@@ -108,12 +108,12 @@ def test_a_join_follows_a_device_that_becomes_slower() -> None:
     run.feed(0.8, 20, adaptation)
     pages = run.join.disk_buffer.partition_pages
     run.disk = DISK_7200_RPM
-    adapted = run.feed(0.8, 60, adaptation)
+    adapted = run.feed(0.8, 50, adaptation)
     assert run.join.disk_buffer.partition_pages > 2 * pages
     run.end()
     planned = Run.planned(workload, DISK_7200_RPM)
     planned.feed(0.8, 20)
-    assert adapted > 0.85 * planned.feed(0.8, 60)
+    assert adapted > 0.85 * planned.feed(0.8, 30)
 
 
 @settings(max_examples=15, deadline=None)
