@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from semistream.planning import Skew
 from semistream.relation import write_page_file
 
 from foundation.errors import SnapshotError
 from spark_apps.enriching.task_join import TaskJoin
-from spark_apps.enriching.worker_join import JOINS, borrowed_join, check_join, parameters
+from spark_apps.enriching.worker_join import JOINS, Joins, borrowed_join, check_join, construct_join, parameters
 from spark_apps.monitoring.task_counts import TaskCounts
 from spark_apps.pipeline.definition import JoinName, Pipeline, read_pipeline
 from spark_apps.pipeline.join_plan import JoinPlan
@@ -150,3 +152,24 @@ def test_a_snapshot_of_another_shape_is_refused(snapshot: Path, master: dict[str
     other = readings(master=readings().master.model_copy(update=master))
     with pytest.raises(SnapshotError, match=says):
         check_join(other, snapshot, JoinPlan())
+
+
+@pytest.mark.parametrize("join", ["auto", "chybridjoin"])
+def test_a_workers_join_follows_the_stream_unless_the_file_names_it(tmp_path: Path, join: JoinName) -> None:
+    """Planned for a flat stream, the join of a file with "auto" gets a larger cache after some tasks of a steep one."""
+    products, schema = 100_000, pa.schema([("product_id", pa.int64())])
+    numbers = pa.array(range(products), pa.int64())
+    table = pa.table({"product_id": numbers, "product_key": numbers, "price_cents": numbers})
+    write_page_file(tmp_path / "v1.pages", table.schema, table.to_batches(), ["product_id"], 2_000)
+    sales = read_pipeline("sales").model_copy(update={"join": join, "memory_mb": 1})
+    flat = JoinPlan("chybridjoin", front_stage=0.0, exponent=0.0)
+    heads = Skew(products, 1.3).head(np.arange(products + 1))
+    joins = Joins(construct_join)
+    for task in range(8):
+        keys = np.searchsorted(heads, np.random.default_rng(task).random(50_000), side="right") - 1
+        events = pa.RecordBatch.from_arrays([pa.array(keys)], schema=schema)
+        with joins(sales, schema, tmp_path / "v1.pages", flat) as lent:
+            (joined,) = TaskJoin(lent, schema, TaskCounts()).joined([events])
+        assert joined["product_key"].to_numpy().tolist() == keys.tolist()
+    assert joins.idle is not None
+    assert (joins.idle.shares.front_stage > 0.05) == (join == "auto")
