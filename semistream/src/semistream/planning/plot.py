@@ -9,7 +9,7 @@ from semistream.joins import BY_NAME
 from semistream.memory_split import Shares
 from semistream.planning.machine import Machine
 from semistream.planning.predict import Plan, Prediction, predict
-from semistream.planning.tuner import Goal, best_of_each
+from semistream.planning.tuner import Goal, best_of_each, with_single_rows
 from semistream.planning.workload import Workload
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def draw(  # as the tuner
         points = {value: _rate(plan, workload, machine) for value, plan in plans.items()}
         return [value for value, rate in points.items() if rate], [rate for rate in points.values() if rate]
 
-    pages = {rows: replace(best, page_rows=rows) for rows in _PAGES if rows <= workload.rows}
+    sizes = [rows for rows in _PAGES if rows <= workload.rows]
+    pages = {rows: with_single_rows(replace(best, page_rows=rows), workload, machine) for rows in sizes}
     over_pages.loglog(*rates(pages))
     over_pages.xaxis.set_major_formatter("{x:,.0f}")
     divided = f", front stage {best.shares.front_stage:.0%}" if has_front_stage else ""

@@ -16,7 +16,7 @@ from semistream.planning.machine import PAPERS, Machine
 from semistream.planning.predict import JOINS, Plan, Prediction, predict
 from semistream.planning.workload import Workload
 
-__all__ = ["Goal", "NoPlanError", "best_of_each", "least_memory", "tune"]
+__all__ = ["Goal", "NoPlanError", "best_of_each", "least_memory", "tune", "with_single_rows"]
 
 _COARSE_PAGES = [2**power for power in range(4, 21, 2)]
 _COARSE_SHARES = (0.0, 0.05, 0.15, 0.3, 0.5, 0.7)
@@ -139,9 +139,13 @@ def _best(
     return best
 
 
-def _takes_single_rows(join: str) -> bool:
-    kind = BY_NAME[join]
-    return issubclass(kind, HybridJoin) and kind.partitioned
+def with_single_rows(plan: Plan, workload: Workload, machine: Machine) -> Plan:
+    """Return the plan with the bound below which single rows are quicker than its partitions, if its join reads them."""
+    kind = BY_NAME[plan.join]
+    if not (workload.reads_rows and issubclass(kind, HybridJoin) and kind.partitioned):
+        return plan
+    below = machine.single_rows_below(plan.page_rows * plan.partition_pages, workload.row_bytes)
+    return replace(plan, single_rows_below=below)
 
 
 def _merit(found: Prediction) -> tuple[int, float]:
@@ -170,10 +174,9 @@ def _fastest(
 ) -> Prediction | None:
     best: Prediction | None = None
     for (page_rows, partition_pages), share in points:
-        plan = Plan(join, memory, page_rows, Shares(front_stage=share), partition_pages)
-        if workload.reads_rows and _takes_single_rows(join):
-            below = machine.single_rows_below(page_rows * partition_pages, workload.row_bytes)
-            plan = replace(plan, single_rows_below=below)
+        plan = with_single_rows(
+            Plan(join, memory, page_rows, Shares(front_stage=share), partition_pages), workload, machine
+        )
         try:
             found = predict(plan, workload, machine)
         except ValueError:  # the parts do not fit
