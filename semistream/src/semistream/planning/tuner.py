@@ -140,7 +140,7 @@ def _best(
 
 
 def with_single_rows(plan: Plan, workload: Workload, machine: Machine) -> Plan:
-    """Return the plan with the bound below which single rows are quicker than its partitions, if its join reads them."""
+    """Return the plan with the bound below which single rows are quicker than partitions, if its join reads them."""
     kind = BY_NAME[plan.join]
     if not (workload.reads_rows and issubclass(kind, HybridJoin) and kind.partitioned):
         return plan
@@ -174,11 +174,9 @@ def _fastest(
 ) -> Prediction | None:
     best: Prediction | None = None
     for (page_rows, partition_pages), share in points:
-        plan = with_single_rows(
-            Plan(join, memory, page_rows, Shares(front_stage=share), partition_pages), workload, machine
-        )
+        plan = Plan(join, memory, page_rows, Shares(front_stage=share), partition_pages)
         try:
-            found = predict(plan, workload, machine)
+            found = predict(with_single_rows(plan, workload, machine), workload, machine)
         except ValueError:  # the parts do not fit
             continue
         if goal.is_met(found) and (best is None or _merit(found) > _merit(best)):
