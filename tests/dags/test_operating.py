@@ -282,10 +282,13 @@ def asked_at(loader: Login) -> datetime | None:
 
 def producers(running: Settings, rate: str) -> list[psutil.Process]:
     """Return the generators that run at this rate, without their keepers."""
-    found = [(each, each.cmdline()) for each in processes(running, "generator run")]
-    return [
-        each for each, words in found if "spark_apps.keep_program" not in words and f"--rate {rate}" in " ".join(words)
-    ]
+    found = []
+    for each in processes(running, "generator run"):
+        with suppress(psutil.NoSuchProcess):  # it has ended since
+            words = each.cmdline()
+            if "spark_apps.keep_program" not in words and f"--rate {rate}" in " ".join(words):
+                found.append(each)
+    return found
 
 
 def test_a_run_that_is_under_way_is_not_started_again(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
