@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from spark_apps.events import scanner
 from spark_apps.events.careful import read_carefully
-from spark_apps.events.words import padded
+from spark_apps.events.columns import column, memory_for, settle_floats
+from spark_apps.events.layout import layout_of
+from spark_apps.events.words import WIDTH, padded
 from spark_apps.pipeline.definition import TOPIC_POSITION
 from spark_apps.pipeline.fields import KINDS, UnreadableEventError
 
@@ -57,11 +59,9 @@ class EventReader:
         self._read_one = read_one
         columns = [(name, kind.arrow) for name, kind in self._kinds.items()]
         self.schema = pa.schema([(TOPIC_POSITION[0], pa.int32()), (TOPIC_POSITION[1], pa.int64()), *columns])
-        encoded = [name.encode() for name in fields]
-        self._names = padded(b"".join(encoded))
-        self._name_offsets = np.cumsum([0, *map(len, encoded)])
-        self._numbers = np.array([kind.number for kind in self._kinds.values()])
-        self._may_be_null = np.array([name in self._nullable for name in fields])
+        self._layout = layout_of(self._kinds, {name: name for name in fields}, self._nullable, set())
+        self._stack = np.empty((2, len(self._layout.entries)), np.int64)
+        self._name = np.empty(max(WIDTH, len(self._layout.names)), np.uint8)
 
     def read(self, partitions: pa.Array, offsets: pa.Array, values: pa.Array) -> ReadBatch:
         """Read a batch of Kafka values, each with its partition and offset."""
@@ -89,42 +89,20 @@ class EventReader:
 
     def _scan(self, values: pa.Array) -> tuple[np.ndarray, list[pa.Array]]:
         """Return which events of a batch are plain, and the columns of those."""
-        count, fields = len(values), len(self._kinds)
+        count = len(values)
         filled = values.fill_null(b"")
         bounds = np.frombuffer(filled.buffers()[1], np.int32)[filled.offset : filled.offset + count + 1]
         data = padded(filled.buffers()[2] or b"")
         plain = np.zeros(count, np.bool_)
-        numbers = np.empty((fields, count), np.int64)
-        starts, ends = np.empty((fields, count), np.int32), np.empty((fields, count), np.int32)
-        schema = (self._names, self._name_offsets, self._numbers, self._may_be_null)
-        floats = numbers.view(np.float64)
-        scanner.scan(data, bounds, *schema, plain, numbers, floats, starts, ends)
-        columns = []
-        rows = slice(None) if plain.all() else plain  # a slice needs no copy
+        scanned = memory_for(len(self._kinds), count)
+        scanner.scan(data, bounds, self._layout, self._stack, self._name, plain, scanned)
         for field, kind in enumerate(self._kinds.values()):
-            is_null = starts[field, rows] < 0
-            nulls = is_null if is_null.any() else None
-            if pa.types.is_string(kind.arrow):
-                columns.append(_texts(data, starts[field, rows], ends[field, rows], nulls))
-            else:
-                scanned = floats if pa.types.is_floating(kind.arrow) else numbers
-                columns.append(pa.array(scanned[field, rows], mask=nulls).cast(kind.arrow))
-        return plain, columns
+            if pa.types.is_floating(kind.arrow):
+                settle_floats(data, scanned, field, plain)
+        rows = slice(None) if plain.all() else plain  # a slice needs no copy
+        return plain, [column(data, scanned, field, rows, kind) for field, kind in enumerate(self._kinds.values())]
 
 
 def _storable(reason: UnreadableEventError) -> str:
     """Return a reason as the warehouse can store it: what it quotes of an event can have half a surrogate pair."""
     return str(reason).encode("utf-8", "backslashreplace").decode()[:_LONGEST_REASON]
-
-
-def _texts(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, nulls: np.ndarray | None) -> pa.Array:
-    """Make a column of the texts between `starts` and `ends` in the data."""
-    lengths = ends - starts
-    if nulls is not None:
-        lengths[nulls] = 0
-    offsets = np.zeros(len(starts) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    out = np.empty(offsets[-1], np.uint8)
-    scanner.gather(data, starts, starts + lengths, offsets, out)
-    validity = None if nulls is None else pa.array(~nulls).buffers()[1]
-    return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(out), validity)

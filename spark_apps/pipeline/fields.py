@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # The numbers by which the scanner knows the types (spark_apps/events/values.py).
-INTEGER, UNSIGNED, FLOATING, TEXT, UUID, TIMESTAMP = range(6)
-LARGEST_UNSIGNED = 2**32 - 1
+INTEGER, FLOATING, TEXT, UUID, TIMESTAMP = range(5)
 LONGEST_TEXT = 255
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:[0-5]\d)", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d(:?[0-5]\d)?)", re.ASCII)
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _STORED_UUID = re.compile(r".{14}([0-7].{4}|.{5}[89a-f]).*")  # MariaDB refuses UUIDs of another form
-FIRST_YEAR = 1000  # of MariaDB's DATETIME
+FIRST_YEAR, LAST_YEAR = 1000, 9999  # of MariaDB's DATETIME
 
 
 class UnreadableEventError(Exception):
@@ -41,21 +40,25 @@ class Kind:
         arrow: its type in Arrow.
         sql: its type in the warehouse.
         read: turns a JSON value into a Python value, or raises UnreadableEventError with the rule.
+        least: the smallest integer.
+        most: the largest integer.
     """
 
     number: int
     arrow: pa.DataType
     sql: str
     read: Callable[[Any], Any]
+    least: int = 0
+    most: int = 0
 
 
-def _integer(least: int, most: int) -> Callable[[Any], int]:
+def _integer(arrow: pa.DataType, sql: str, least: int, most: int) -> Kind:
     def read(value: Any) -> int:  # noqa: ANN401  # JSON
         if type(value) is not int or not least <= value <= most:
             raise UnreadableEventError(f"must be a whole number of {least} to {most}")
         return value
 
-    return read
+    return Kind(INTEGER, arrow, sql, read, least, most)
 
 
 def _floating(value: Any) -> float:  # noqa: ANN401  # JSON
@@ -101,8 +104,8 @@ def _time(value: Any) -> datetime:  # noqa: ANN401  # JSON
 
 
 KINDS = {
-    "int64": Kind(INTEGER, pa.int64(), "BIGINT", _integer(-(2**63), 2**63 - 1)),
-    "uint32": Kind(UNSIGNED, pa.int64(), "INT UNSIGNED", _integer(0, LARGEST_UNSIGNED)),
+    "int64": _integer(pa.int64(), "BIGINT", -(2**63), 2**63 - 1),
+    "uint32": _integer(pa.int64(), "INT UNSIGNED", 0, 2**32 - 1),
     "float64": Kind(FLOATING, pa.float64(), "DOUBLE", _floating),
     "string": Kind(TEXT, pa.string(), f"VARCHAR({LONGEST_TEXT})", _text),
     "uuid": Kind(UUID, pa.string(), "UUID", _uuid),

@@ -1,0 +1,62 @@
+"""How fast one core reads events, by the form of the event: the whole reader, from Kafka's bytes to Arrow columns.
+
+Run it with `python -m benchmarks.benchmark_events`. The fields are those of the pipeline `sales`, with a text added.
+Each form is the same event written in another way, as producers in use write it. Arrow batches have 65,536 events, as
+in the stream. The best of five runs counts, in processor time.
+"""
+
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.definition import read_pipeline
+
+EVENTS = 65_536
+ROUNDS = 5
+PLAIN = (
+    '{"event_id":"01890000-0000-7000-8000-0000%08x","product_id":%d,"quantity":2,"store_id":37,'
+    '"sold_at":"2026-01-02T03:04:05.678Z","note":"two lamps, gift-wrapped"%s}'
+)
+MORE = ',"customer":{"id":7,"tags":["a","b"],"address":{"city":"Riga","lines":[]}},"ratio":0.30000000000000004441'
+FORMS: dict[str, Callable[[str], str]] = {
+    "plain": lambda event: event,
+    "offset +02:00": lambda event: event.replace("678Z", "678+02:00"),
+    "microseconds": lambda event: event.replace("678Z", "678901Z"),
+    "nanoseconds, offset": lambda event: event.replace("678Z", "678901234+0200"),
+    "no fraction": lambda event: event.replace(".678Z", "Z"),
+    "escapes in a string": lambda event: event.replace("two lamps, ", r"\"two\" l\u00e4mps \ud83d\ude00\n"),
+    "upper-case UUID": lambda event: event.replace("01890000-0000-7000-8000-0000", "0189ABCD-EF00-7000-8000-ABCD"),
+    "ignored nested values": lambda event: event.replace("}", MORE + "}"),
+    "ignored null": lambda event: event.replace("}", ',"coupon":null,"gift":null}'),
+}
+
+
+def seconds_an_event(reader: EventReader, events: list[bytes]) -> float:
+    """Return the processor time that one of these events takes."""
+    values = pa.array(events, pa.binary())
+    partitions, offsets = pa.array([0] * len(events), pa.int32()), pa.array(range(len(events)), pa.int64())
+    times = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        batch = reader.read(partitions, offsets, values)
+        times.append(time.process_time() - began)
+        if batch.rejected:
+            raise ValueError(f"every event must be readable, got {batch.rejected[0]}")
+    return min(times) / len(events)
+
+
+def main() -> None:
+    """Measure each form and print a table."""
+    source = read_pipeline("sales").source
+    reader = EventReader({**source.fields, "note": "string"}, ["product_id"])
+    print("| form of the event | us an event | events a second |\n| --- | --- | --- |")
+    for form, rewrite in FORMS.items():
+        events = [rewrite(PLAIN % (number, number, "")).encode() for number in range(EVENTS)]
+        seconds = seconds_an_event(reader, events)
+        print(f"| {form} | {seconds * 1e6:.2f} | {1 / seconds:,.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
