@@ -39,14 +39,14 @@ def pipelines(migrated: Settings, tmp_path: Path) -> Path:
 
 def test_a_paused_dag_of_a_wanted_stream_is_told_and_the_exit_code_is_1(pipelines: Path, migrated: Settings) -> None:
     """A stopped stream is well. Once it is wanted and its own Dag is paused, a line says so and the exit code is 1."""
-    well = status(pipelines, "--paused", "enrich_stream_told")
+    well = status(pipelines, "--paused", "told.enrich")
     assert (well.returncode, well.stdout.count("paused")) == (0, 0), well.stdout + well.stderr
     wish_running(login("loader", migrated), "told", "enrich_stream", by="admin")
-    ill = status(pipelines, "--paused", "enrich_stream_told")
+    ill = status(pipelines, "--paused", "told.enrich")
     wish_stopped(login("loader", migrated), "told", "enrich_stream", by="test")
     assert ill.returncode == 1
     assert "told: not kept" in ill.stdout
-    assert "\n  Dag enrich_stream_told is paused" in ill.stdout
+    assert "\n  Dag told.enrich is paused" in ill.stdout
 
 
 def test_a_broken_file_hides_no_other_pipeline(pipelines: Path) -> None:
