@@ -18,6 +18,7 @@ from spark_apps.pipeline.dags import dag_of
 from spark_apps.pipeline.definition import pipeline_names, read_pipeline
 from spark_apps.running.alarms import Bounds, alarms
 from spark_apps.running.failures import one_line
+from spark_apps.running.lease import is_held
 from spark_apps.running.starts import metrics_port
 from spark_apps.running.status import status_of
 from spark_apps.warehouse.version import tables_are_missing
@@ -53,7 +54,7 @@ def look(config: Settings, name: str, paused: set[str]) -> tuple[list[str], bool
         if not tables_are_missing(error):
             raise
         return [f"{name}: not prepared. To create its tables, trigger the Dag {dag_of('prepare', name)}."], True
-    port = metrics_port(reader, name) if status.kind == "running" else None
+    port = metrics_port(reader, name) if is_held(reader, name) else None
     served = [f"metrics: http://127.0.0.1:{port}/metrics"] if port else []
     wrong = alarms(reader, status, Bounds(), paused_dag=start if start in paused else "")
     return [str(status), *served, *wrong], status.is_well and not wrong

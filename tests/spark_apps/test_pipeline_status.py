@@ -11,6 +11,8 @@ import pytest
 
 from foundation.connections import login
 from foundation.settings import ROOT
+from spark_apps.running.lease import Lease
+from spark_apps.running.starts import record_end, record_metrics_port, record_start
 from spark_apps.running.wish import wish_running, wish_stopped
 
 if TYPE_CHECKING:
@@ -47,6 +49,18 @@ def test_a_paused_dag_of_a_wanted_stream_is_told_and_the_exit_code_is_1(pipeline
     assert ill.returncode == 1
     assert "told: not kept" in ill.stdout
     assert "\n  Dag told.enrich is paused" in ill.stdout
+
+
+def test_a_running_application_is_told_with_its_metrics_page(pipelines: Path, migrated: Settings) -> None:
+    """While an application holds its lease, a line has the address of its metrics page; afterwards there is none."""
+    loader, line = login("loader", migrated), "\n  metrics: http://127.0.0.1:19123/metrics\n"
+    start = record_start(loader, "told", "enrich_stream", 1)
+    with Lease(loader, "told"):
+        assert "metrics:" not in status(pipelines).stdout
+        record_metrics_port(loader, "told", 19123)
+        assert line in status(pipelines).stdout
+    assert "metrics:" not in status(pipelines).stdout
+    record_end(loader, start, 0, "")
 
 
 def test_a_broken_file_hides_no_other_pipeline(pipelines: Path) -> None:
