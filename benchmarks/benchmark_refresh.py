@@ -108,12 +108,12 @@ def measured(step: Callable[..., object], *arguments: object) -> Measured:
 
 
 def load(products: int) -> None:
-    """Load the catalogue, as the Dag prepare_warehouse does."""
+    """Load the catalogue, as the Dag load_catalogue does."""
     load_catalogue(login("owner"), products)
 
 
 def estimate() -> None:
-    """Count the topic's events and store the estimate: the first step of the Dag refresh_master_order."""
+    """Count the topic's events and store the estimate: the first step of the Dag sales.refresh."""
     Program(settings(), ESTIMATE, "--pipeline", pipeline().name).wait()
 
 

@@ -1,7 +1,7 @@
-"""Run the other Dags in order: prepare the warehouse, start the generator, order the master data, start the stream.
+"""Run the other Dags in order: load products, prepare the warehouse, start the generator, order the master data.
 
-Then wait for enriched rows and check them. The generator and the stream keep running after this Dag has ended; the Dag
-stop_enrich_stream stops the stream.
+Then start the stream, wait for enriched rows and check them. The generator and the stream keep running after this Dag
+has ended; the Dag sales.stop stops the stream.
 
 | symptom | where to look | what to do |
 | --- | --- | --- |
@@ -10,7 +10,7 @@ run this Dag again |
 | a Dag is paused | the log of the task of its name | unpause it, then run this Dag again |
 | wait_for_events fails | the Dag deploy_generator, and `generator-<pipeline>.log` in `logs/` of the state | see \
 whether the broker answers: `make status` |
-| wait_for_enriched_rows fails | the Dag watch_stream says what is wrong with the stream | what it says |
+| wait_for_enriched_rows fails | the Dag sales.watch says what is wrong with the stream | what it says |
 """
 
 from airflow.sdk import DAG, Param
@@ -45,7 +45,8 @@ with DAG(
     },
 ):
     (
-        RunDagOperator(task_id="prepare_warehouse", conf={"products": "{{ params.products }}"})
+        RunDagOperator(task_id="load_catalogue", conf={"products": "{{ params.products }}"})
+        >> RunDagOperator(task_id="sales.prepare")
         >> RunDagOperator(
             task_id="deploy_generator",
             wait=False,
@@ -56,8 +57,8 @@ with DAG(
             },
         )
         >> TopicEventsSensor(task_id="wait_for_events", pipeline="sales", events=1000, poke_interval=3, timeout=300)
-        >> RunDagOperator(task_id="refresh_master_order")
-        >> RunDagOperator(task_id="enrich_stream", wait=False)
+        >> RunDagOperator(task_id="sales.refresh")
+        >> RunDagOperator(task_id="sales.enrich", wait=False)
         >> EnrichedRowsSensor(
             task_id="wait_for_enriched_rows",
             rows=1000,
@@ -65,5 +66,5 @@ with DAG(
             poke_interval=3,
             timeout=300,
         )
-        >> RunDagOperator(task_id="check_quality")
+        >> RunDagOperator(task_id="sales.check")
     )

@@ -55,7 +55,7 @@ class Settings(BaseSettings):
     spark_master: str = Field("local[2]", description="local[N], or the URL of a Spark master")
     spark_driver_host: str = Field("127.0.0.1", description="address of Spark's driver, also for executors")
 
-    metrics_port: Port = Field(19100, description="the port of the metrics page for Prometheus, on 127.0.0.1")
+    metrics_port: Port = Field(19100, description="the first port of the metrics pages for Prometheus, on 127.0.0.1")
 
     root_password: SecretStr = NOT_GIVEN
     owner_password: SecretStr = NOT_GIVEN

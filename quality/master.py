@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quality.check import SUITES, check_table, read_suite
+from quality.check import check_table, read_suite
 from spark_apps.master.tables import Names
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def check_ranking(checker: Login, master: Master, ranking: Ranking, least_rows: 
         ranking: what is known of the copy; it must have at least `least` and at most `most` rows.
         least_rows: the copy must have at least this many rows, and at least one.
     """
-    suite = read_suite(master.table) if (SUITES / f"{master.table}.json").exists() else []
-    return check_table(Names(master.table).next_by_rank, [*_general(master, ranking, least_rows), *suite], checker)
+    expected = [*_general(master, ranking, least_rows), *read_suite(master.table)]
+    return check_table(Names(master.table).next_by_rank, expected, checker)
 
 
 def _general(master: Master, ranking: Ranking, least_rows: int) -> list[Expectation]:

@@ -1,4 +1,4 @@
-"""Write the result of a quality check into the table `quality_check`, where the Dag watch_stream looks."""
+"""Write the result of a quality check into the table `quality_check`, where the pipeline's Dag watch looks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pymysql
 
 from foundation.connections import ANSWER_SECONDS, connect
 from foundation.errors import TableError
+from spark_apps.pipeline.dags import dag_of
 from spark_apps.warehouse.version import tables_are_missing
 
 if TYPE_CHECKING:
@@ -48,5 +49,6 @@ def record(loader: Login, pipeline: str, suite: str, expectations: int, failures
         if not tables_are_missing(error):
             raise
         raise TableError(
-            f"the warehouse's tables are of an older version: {error.args[-1]}", "Run the Dag prepare_warehouse."
+            f"the warehouse's tables are of an older version: {error.args[-1]}",
+            f"Run the Dag {dag_of('prepare', pipeline)}.",
         ) from error

@@ -75,7 +75,8 @@ def environment(config: Settings, component: str = "") -> dict[str, str]:
         "API__EXPOSE_CONFIG": False,
         "API_AUTH__JWT_ISSUER": "freshet",
         "LOGGING__BASE_LOG_FOLDER": home / "logs",
-        "DAG_PROCESSOR__REFRESH_INTERVAL": 30,
+        "DAG_PROCESSOR__REFRESH_INTERVAL": 30,  # seconds until a new Dag file is seen
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 20,  # seconds until a new pipeline's file is seen
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": 60,  # seconds until a killed task is tried again
         "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.5,  # seconds; it delays the start of the next Airflow task
         "USAGE_DATA_COLLECTION__ENABLED": False,

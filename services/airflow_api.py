@@ -57,13 +57,11 @@ class AirflowApi:
 
     def dags(self) -> set[str]:
         """Return the ids of all Dags that can run."""
-        listed = self._answer(self._http.get("/api/v2/dags", params={"limit": 100}))
-        return {dag["dag_id"] for dag in listed["dags"]}
+        return set(self._dags())
 
     def paused(self) -> list[str]:
         """Return the ids of the Dags that are paused."""
-        listed = self._answer(self._http.get("/api/v2/dags", params={"limit": 100, "paused": True}))
-        return [dag["dag_id"] for dag in listed["dags"]]
+        return self._dags(paused=True)
 
     def import_errors(self) -> list[str]:
         """Return one line for each file in dags/ that Airflow could not import: the file and the reason."""
@@ -129,6 +127,15 @@ class AirflowApi:
         tries = self.task(run, task)["try_number"]
         lines = self._answer(self._http.get(f"{path}/logs/{tries}"))["content"]
         return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in lines)
+
+    def _dags(self, **filters: bool) -> list[str]:
+        found: list[str] = []
+        while True:
+            part: dict[str, int] = {"limit": 100, "offset": len(found)}  # Airflow gives 100 at most
+            page = self._answer(self._http.get("/api/v2/dags", params={**filters, **part}))
+            found += [dag["dag_id"] for dag in page["dags"]]
+            if len(found) >= page["total_entries"]:
+                return found
 
     @staticmethod
     def _answer(response: httpx.Response) -> Any:  # noqa: ANN401  # JSON

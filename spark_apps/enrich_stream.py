@@ -29,6 +29,7 @@ from spark_apps.running.lease import Lease
 from spark_apps.running.query import Query
 from spark_apps.running.retry import Retry
 from spark_apps.running.session import create_session
+from spark_apps.running.starts import record_metrics_port
 from spark_apps.running.stop import Stop
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ def run(config: Settings, pipeline: Pipeline, make_enricher: MakeEnricher = Enri
         check_join(pipeline, snapshot.path, snapshot.plan)
     with (
         Lease(login("loader", config), pipeline.name) as lease,
-        serve_metrics(config, lambda: page(counters)),
+        serve_metrics(config, lambda: page(counters)) as port,
     ):
+        record_metrics_port(login("loader", config), pipeline.name, port)
         stop.look()
         session = create_session(f"enrich_stream {pipeline.name}")
         retry = Retry()

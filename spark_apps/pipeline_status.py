@@ -15,9 +15,11 @@ from foundation.connections import login
 from foundation.errors import FreshetError
 from foundation.settings import settings
 from spark_apps.pipeline.dags import dag_of
-from spark_apps.pipeline.definition import read_pipeline
+from spark_apps.pipeline.definition import pipeline_names, read_pipeline
 from spark_apps.running.alarms import Bounds, alarms
 from spark_apps.running.failures import one_line
+from spark_apps.running.lease import is_held
+from spark_apps.running.starts import metrics_port
 from spark_apps.running.status import status_of
 from spark_apps.warehouse.version import tables_are_missing
 
@@ -32,26 +34,30 @@ def main() -> None:
     paused = set(parser.parse_args().paused)
     config, well = settings(), True
     try:
-        for file in sorted(config.pipelines.glob("*.toml")):
-            lines, is_well = look(config, file.stem, paused)
+        for name in pipeline_names():
+            lines, is_well = look(config, name, paused)
             well = well and is_well
             print(*lines, sep="\n  ", flush=True)
     except pymysql.MySQLError as failure:
-        if not tables_are_missing(failure):
-            sys.exit(f"pipeline_status: {one_line(failure)}")
-        print("no pipeline yet. To create its tables, trigger the Dag prepare_warehouse.", flush=True)
+        sys.exit(f"pipeline_status: {one_line(failure)}")
     sys.exit(not well)
 
 
 def look(config: Settings, name: str, paused: set[str]) -> tuple[list[str], bool]:
     """Return a pipeline's status and alarms, or what is wrong with its file; and whether all is well."""
-    reader, start = login("reader", config), dag_of("enrich_stream", name)
+    reader, start = login("reader", config), dag_of("enrich", name)
     try:
         status = status_of(reader, config.kafka_bootstrap, read_pipeline(name))
     except FreshetError as error:  # the other pipelines are shown all the same
         return [str(error)], False
+    except pymysql.MySQLError as error:
+        if not tables_are_missing(error):
+            raise
+        return [f"{name}: not prepared. To create its tables, trigger the Dag {dag_of('prepare', name)}."], True
+    port = metrics_port(reader, name) if is_held(reader, name) else None
+    served = [f"metrics: http://127.0.0.1:{port}/metrics"] if port else []
     wrong = alarms(reader, status, Bounds(), paused_dag=start if start in paused else "")
-    return [str(status), *wrong], status.is_well and not wrong
+    return [str(status), *served, *wrong], status.is_well and not wrong
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from foundation.settings import settings
 from spark_apps.enriching.planning import device_of, plans
 from spark_apps.enriching.worker_join import parameters
 from spark_apps.master.snapshots import current
+from spark_apps.pipeline.dags import dag_of
 from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running.failures import one_line
 
@@ -43,7 +44,8 @@ def plan(reader: Login, pipeline: Pipeline, snapshots: Path, device: str | None 
     """
     snapshot = current(snapshots)
     if snapshot is None:
-        raise SnapshotError(f"no snapshot in {snapshots}", "Run the Dag refresh_master_order, which publishes one.")
+        refresh = dag_of("refresh", pipeline.name)
+        raise SnapshotError(f"no snapshot in {snapshots}", f"Run the Dag {refresh}, which publishes one.")
     device = device or device_of(snapshot.path)
     with PageFile(snapshot.path) as relation:
         text = plans(reader, pipeline, relation, device).as_text()

@@ -98,6 +98,8 @@ def running() -> Iterator[Settings]:
     run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     state = Path(tempfile.mkdtemp(prefix=f"test-{run}-", dir=STATES))
     os.environ[f"{PREFIX}STATE"] = str(state)
+    pipelines = shutil.copytree(ROOT / "pipelines", state / "pipelines")  # a test may add one
+    os.environ[f"{PREFIX}PIPELINES"] = str(pipelines)
     for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
         os.environ[PREFIX + name.upper()] = str(port)
     settings.cache_clear()

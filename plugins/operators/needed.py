@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from plugins.hooks.warehouse import WarehouseHook
 from plugins.one_line import one_line
+from spark_apps.pipeline.dags import dag_of
 from spark_apps.running.wish import read_wish
 from spark_apps.warehouse.version import tables_are_missing
 
@@ -43,7 +44,7 @@ def not_wanted(pipeline: str) -> str:
     except pymysql.MySQLError as error:
         if not tables_are_missing(error):
             raise
-        return "there are no tables yet. The Dag prepare_warehouse creates them."
+        return f"there are no tables yet. The Dag {dag_of('prepare', pipeline)} creates them."
     if wish is None or not wish.running:
-        return f"the stream of pipeline {pipeline!r} is not wanted. The Dag enrich_stream starts it."
+        return f"the stream of pipeline {pipeline!r} is not wanted. The Dag {dag_of('enrich', pipeline)} starts it."
     return ""

@@ -16,10 +16,13 @@ from sqlalchemy import select
 
 from plugins.page.access import MAY_NOT
 from spark_apps.pipeline.dags import dag_of
+from spark_apps.pipeline.definition import pipeline_names
 
 if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
     from sqlalchemy.orm import Session
+
+    from spark_apps.pipeline.dags import Job
 
 
 @dataclass(frozen=True)
@@ -28,41 +31,41 @@ class Button:
 
     Attributes:
         label: what is on it.
-        dag: the Dag that it triggers, for the demo's pipeline.
+        job: of the Dag that it triggers.
         happens: what will happen, for the question before it does.
     """
 
     label: str
-    dag: str
+    job: Job
     happens: str
 
     def dag_of(self, pipeline: str) -> str:
-        """Return the id of a pipeline's own Dag (docs/pipelines.md)."""
-        return dag_of(self.dag, pipeline)
+        """Return the id of a pipeline's Dag."""
+        return dag_of(self.job, pipeline)
 
 
 BUTTONS = (
     Button(
         "Start",
-        "enrich_stream",
+        "enrich",
         "The application starts and goes on where it stopped. Its first batch takes up to half a minute. "
         "If it runs already, nothing changes.",
     ),
     Button(
         "Stop",
-        "stop_enrich_stream",
+        "stop",
         "The application ends after the batch that it is in, and stays stopped until somebody starts it. "
         "No event is lost: they wait in the topic.",
     ),
     Button(
         "Refresh order",
-        "refresh_master_order",
+        "refresh",
         "A Spark job counts the keys of the last hour, orders the master data by them, checks the result and publishes "
         "it. The stream goes on and takes it over between two batches.",
     ),
     Button(
         "Check quality",
-        "check_quality",
+        "check",
         "Great Expectations checks the newest enriched rows. The stream goes on. A failed check turns its Dag red.",
     ),
 )
@@ -89,7 +92,7 @@ def paused_start(pipeline: str) -> str:
 
 def press(dag_id: str, user: str) -> str:
     """Trigger a Dag that has a button, and return the run's id."""
-    if not any(dag_id == button.dag or dag_id.startswith(f"{button.dag}_") for button in BUTTONS):
+    if dag_id not in {button.dag_of(name) for button in BUTTONS for name in pipeline_names()}:
         raise HTTPException(404, f"{dag_id} has no button on this page. Trigger it in Airflow.")
     with create_session() as session:
         if obstacle := _obstacle(dag_id, _paused(session, dag_id)):
@@ -107,7 +110,7 @@ def _paused(session: Session, *dag_ids: str) -> dict[str, bool]:
 
 def _obstacle(dag_id: str, paused: dict[str, bool]) -> str:
     if dag_id not in paused:
-        return f"There is no Dag {dag_id}. docs/pipelines.md says how to make it."
+        return f"There is no Dag {dag_id}: its file is new, read within 30 s, or broken, an import error in Airflow."
     return f"The Dag {dag_id} is paused: a run would wait. Unpause it first." if paused[dag_id] else ""
 
 

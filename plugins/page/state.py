@@ -9,12 +9,12 @@ import pymysql
 from fastapi import HTTPException
 
 from foundation.errors import FreshetError
-from foundation.settings import settings
 from plugins.hooks.broker import BrokerHook
 from plugins.hooks.warehouse import WarehouseHook
 from plugins.page import buttons
 from spark_apps.monitoring.series import RANGES, read_marks, read_series
-from spark_apps.pipeline.definition import read_pipeline
+from spark_apps.pipeline.dags import dag_of
+from spark_apps.pipeline.definition import pipeline_names, read_pipeline
 from spark_apps.running.alarms import Bounds, alarms
 from spark_apps.running.status import status_of
 from spark_apps.running.wish import read_wish
@@ -29,8 +29,7 @@ State = dict[str, Any]
 def of_all() -> list[State]:
     """Return the state of every pipeline that has a file."""
     reader, bootstrap = WarehouseHook("reader").login(), BrokerHook().bootstrap()
-    names = sorted(file.stem for file in settings().pipelines.glob("*.toml"))
-    return [_of_one(reader, bootstrap, name) for name in names]
+    return [_of_one(reader, bootstrap, name) for name in pipeline_names()]
 
 
 def _of_one(reader: Login, bootstrap: str, name: str) -> State:
@@ -45,8 +44,8 @@ def _of_one(reader: Login, bootstrap: str, name: str) -> State:
     except pymysql.MySQLError as error:
         if not tables_are_missing(error):
             raise
-        sentence = f"{name}: not prepared; its tables do not exist yet. To create them, trigger the Dag "
-        sentence += "prepare_warehouse, or the Dag demo, which tells the whole story."
+        prepare = dag_of("prepare", name)
+        sentence = f"{name}: not prepared; its tables do not exist yet. To create them, trigger the Dag {prepare}."
         return {"name": name, "kind": "not prepared", "is_well": True, "sentence": sentence}
     return {
         "name": name,

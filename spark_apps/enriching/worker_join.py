@@ -20,6 +20,7 @@ from foundation.errors import SnapshotError
 from spark_apps.enriching.task_join import joined_part
 from spark_apps.enriching.workload import workload_of
 from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.dags import dag_of
 from spark_apps.pipeline.join_plan import JoinPlan
 
 if TYPE_CHECKING:
@@ -171,5 +172,5 @@ def check_join(pipeline: Pipeline, snapshot: Path, plan: JoinPlan) -> None:
     except (ValueError, OSError) as error:
         raise SnapshotError(
             f"pipeline {pipeline.name!r} cannot be joined with its snapshot: {error}",
-            "Run the Dag refresh_master_order, which publishes another snapshot.",
+            f"Run the Dag {dag_of('refresh', pipeline.name)}, which publishes another snapshot.",
         ) from error

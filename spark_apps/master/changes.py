@@ -164,5 +164,5 @@ def _state(connection: Connection, master: Master, lock: str = "") -> tuple[int,
         cursor.execute(f"SELECT position, forgot FROM master_changes WHERE master = %s {lock}", (master.table,))
         rows = cursor.fetchall()
     if not rows:
-        raise TableError(f"changes of `{master.table}` are not logged yet", "Run the Dag prepare_warehouse.")
+        raise TableError(f"changes of `{master.table}` are not logged yet", "Run the pipeline's Dag prepare.")
     return rows[0]

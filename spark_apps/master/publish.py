@@ -109,7 +109,7 @@ def write_pages(owner: Login, master: Master, ranking: Ranking, folder: Path, pa
         raise SnapshotError(
             f"{path.name} must have {ranking.least} to {ranking.most} rows with unique keys, got {written.row_count} "
             f"with {'unique' if written.unique else 'repeated'} keys: it is not published",
-            "Run the Dag refresh_master_order again.",
+            "Run the pipeline's Dag refresh again.",
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     until = changed_until and str(changed_until)

@@ -96,7 +96,7 @@ def one_at_a_time(owner: Login, master: Master, patience: Patience = PATIENCE) -
         if cursor.fetchall() != ((1,),):
             raise AlreadyRunningError(
                 f"another run still ranks or publishes `{master.table}` after {patience.run_seconds} s",
-                "Wait until it ends, then run the Dag refresh_master_order again.",
+                "Wait until it ends, then run the pipeline's Dag refresh again.",
             )
         yield
 
@@ -118,7 +118,7 @@ def find_copy(owner: Login, master: Master, ranking: Ranking) -> str:
             return str(table)
     raise SnapshotError(
         f"the ranked copy of `{master.table}` that was checked is gone: another run has replaced it",
-        "Run the Dag refresh_master_order again.",
+        "Run the pipeline's Dag refresh again.",
     )
 
 

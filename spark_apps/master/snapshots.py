@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from foundation.errors import SnapshotError
+from spark_apps.pipeline.dags import dag_of
 from spark_apps.pipeline.join_plan import JoinPlan
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ def hold(folder: Path) -> Iterator[Snapshot]:
             if os.fstat(lock.fileno()).st_nlink:  # 0: it was removed before it was locked
                 yield snapshot
                 return
-    raise SnapshotError(f"no snapshot in {folder}", "Run the Dag refresh_master_order, which publishes one.")
+    raise SnapshotError(
+        f"no snapshot in {folder}", f"Run the Dag {dag_of('refresh', folder.name)}, which publishes one."
+    )
 
 
 def published(folder: Path) -> Iterator[Snapshot]:
@@ -92,6 +95,6 @@ def published(folder: Path) -> Iterator[Snapshot]:
         except (ValueError, TypeError, KeyError) as error:
             raise SnapshotError(
                 f"{manifest} must be the JSON of a snapshot: {error}",
-                "Remove it, then run the Dag refresh_master_order.",
+                f"Remove it, then run the Dag {dag_of('refresh', folder.name)}.",
             ) from error
         yield snapshot

@@ -1,4 +1,7 @@
-"""The endpoint that Prometheus scrapes, on 127.0.0.1; every request needs the password."""
+"""The endpoint that Prometheus scrapes, on 127.0.0.1; every request needs the password.
+
+Each application takes the first port from FRESHET_METRICS_PORT on that is free, so several pipelines need no settings.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import base64
 import hmac
 import threading
 from contextlib import contextmanager
+from errno import EADDRINUSE
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
@@ -22,25 +26,28 @@ if TYPE_CHECKING:
 USER = "prometheus"
 PATH = "/metrics"
 PATIENCE_SECONDS = 5
+PORTS = 100  # how many are tried
+LARGEST_PORT = 65535
 
 
 @contextmanager
-def serve_metrics(config: Settings, page: Callable[[], str]) -> Iterator[None]:
-    """Serve the page while the block runs. If that is impossible, print one line and run the block without it."""
+def serve_metrics(config: Settings, page: Callable[[], str]) -> Iterator[int | None]:
+    """Serve the page while the block runs, and yield the port.
+
+    If that is impossible, print one line and run the block without it: then there is no port.
+    """
     try:
         server = _listen(config, page)
     except (SettingsError, OSError) as obstacle:
-        print(
-            f"metrics: not served at 127.0.0.1:{config.metrics_port}: {str(obstacle).rstrip('.')}. "
-            "The stream runs without them. If the port is taken, set FRESHET_METRICS_PORT to another one.",
-            flush=True,
-        )
-        yield
+        print(f"metrics: not served: {str(obstacle).rstrip('.')}. The stream runs without them.", flush=True)
+        yield None
         return
+    port = server.server_address[1]
+    print(f"metrics: served at http://127.0.0.1:{port}{PATH}", flush=True)
     with server:
         threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
         try:
-            yield
+            yield port
         finally:
             server.shutdown()
 
@@ -86,6 +93,20 @@ def _listen(config: Settings, page: Callable[[], str]) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # http.server's interface
             """Log nothing: there is a scrape every few seconds."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", config.metrics_port), Handler)
+    server = _on_a_free_port(config.metrics_port, Handler)
     server.daemon_threads = True
     return server
+
+
+def _on_a_free_port(first: int, handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
+    last = min(first + PORTS - 1, LARGEST_PORT)
+    for port in range(first, last + 1):
+        try:
+            return ThreadingHTTPServer(("127.0.0.1", port), handler)
+        except OSError as error:
+            if error.errno != EADDRINUSE:
+                raise
+    raise SettingsError(
+        f"FRESHET_METRICS_PORT: one of the ports from it on must be free, got {first} to {last}, which are all taken",
+        "Set it to another one.",
+    )

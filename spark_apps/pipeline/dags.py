@@ -1,10 +1,12 @@
-"""The ids of a pipeline's Dags (docs/pipelines.md): the demo's are plain, others have the pipeline's name behind."""
+"""The ids of a pipeline's Dags: the pipeline's name, a dot, and the Dag's job."""
 
 from __future__ import annotations
 
-DEMO = "sales"
+from typing import Literal
+
+Job = Literal["prepare", "refresh", "enrich", "stop", "check", "watch", "announce"]
 
 
-def dag_of(job: str, pipeline: str) -> str:
-    """Return the id of a pipeline's own Dag for a job, for example enrich_stream."""
-    return job if pipeline == DEMO else f"{job}_{pipeline}"
+def dag_of(job: Job, pipeline: str) -> str:
+    """Return the id of a pipeline's Dag, for example sales.enrich."""
+    return f"{pipeline}.{job}"

@@ -129,6 +129,11 @@ class Pipeline(_Section):
         return self
 
 
+def pipeline_names(folder: Path | None = None) -> list[str]:
+    """Return the name of each file in a folder, by default that of the setting `pipelines`."""
+    return sorted(file.stem for file in (folder or settings().pipelines).glob("*.toml"))
+
+
 def read_pipeline(name: str, folder: Path | None = None) -> Pipeline:
     """Read `<name>.toml` in a folder, by default that of the setting `pipelines`.
 
@@ -138,10 +143,12 @@ def read_pipeline(name: str, folder: Path | None = None) -> Pipeline:
     file = (folder or settings().pipelines) / f"{name}.toml"
     shown = f"{file.parent.name}/{file.name}"
     if not file.is_file():
-        names = ", ".join(sorted(path.stem for path in file.parent.glob("*.toml")))
+        names = ", ".join(pipeline_names(file.parent))
         raise PipelineError(f"pipeline {name!r}: there is no {shown}", f"Name one of: {names}.")
     try:
         pipeline = Pipeline.model_validate(tomllib.loads(file.read_text("utf-8-sig")))
+    except OSError as error:
+        raise PipelineError(f"{shown} must be readable: {error.strerror}", "Correct its rights.") from error
     except UnicodeDecodeError as error:
         raise PipelineError(f"{shown} must be UTF-8: {error}", "Save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:

@@ -25,4 +25,4 @@ class JoinPlan:
     single_rows_below: float = 0.0
     exponent: float = 1.0
     device: str = "page-cache"
-    reason: str = "not planned yet; the Dag refresh_master_order plans with each snapshot"
+    reason: str = "not planned yet; the pipeline's Dag refresh plans with each snapshot"

@@ -14,6 +14,7 @@ from pyarrow import types as arrow_types
 
 from foundation.connections import ANSWER_SECONDS, connect
 from foundation.errors import TableError
+from spark_apps.pipeline.dags import dag_of
 from spark_apps.pipeline.definition import POSITION
 from spark_apps.pipeline.fields import KINDS
 from spark_apps.warehouse.result_rows import read_table
@@ -67,19 +68,20 @@ def check_tables(loader: Login, pipeline: Pipeline) -> str:
     Raises:
         TableError: a table or a column is missing or has another type, or no column of `master.columns` is NOT NULL.
     """
+    prepare = dag_of("prepare", pipeline.name)
     with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
         for table, columns in _definitions(cursor, pipeline).items():
             present = _columns(cursor, table)
             shown = f"pipeline {pipeline.name!r}: table {table!r}"
             if not present:
-                raise TableError(f"{shown} does not exist", "Run the Dag prepare_warehouse, which creates it.")
+                raise TableError(f"{shown} does not exist", f"Run the Dag {prepare}, which creates it.")
             if wrong := [name for name, kind in columns.items() if _plain(present.get(name, "")) != _plain(kind)]:
                 needed = ", ".join(f"{name} {_plain(columns[name])}" for name in wrong)
                 got = ", ".join(f"{name} {_plain(present.get(name, 'missing'))}" for name in wrong)
                 raise TableError(
                     f"{shown} must have {needed}, got {got}",
                     "If it was made for an older version of the pipeline's file, alter it by hand. Or rename it "
-                    "and run the Dag prepare_warehouse, which creates a new one.",
+                    f"and run the Dag {prepare}, which creates a new one.",
                 )
         return _never_null(cursor, pipeline)
 

@@ -90,7 +90,7 @@ def _topic_id(bootstrap: str, topic: str) -> str:
     (described,) = _answer(bootstrap, lambda admin: admin.describe_topics([topic]))
     if described["error_code"]:
         raise TopicError(
-            f"topic {topic!r} does not exist on {bootstrap}", "Run the Dag prepare_warehouse, which creates it."
+            f"topic {topic!r} does not exist on {bootstrap}", "Run the pipeline's Dag prepare, which creates it."
         )
     return str(described["topic_id"])
 

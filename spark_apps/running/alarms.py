@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from foundation.connections import ANSWER_SECONDS, connect
 from spark_apps.monitoring import rollups
+from spark_apps.pipeline.dags import dag_of
 
 if TYPE_CHECKING:
     from foundation.connections import Login
@@ -109,6 +110,6 @@ def beyond_bounds(reader: Login, status: Status, bounds: Bounds) -> list[str]:
     if age > bounds.snapshot_hours * 3600:
         found.append(
             f"the snapshot is old, {age / 3600:.0f} h, the bound is {bounds.snapshot_hours:.0f} h: run the Dag "
-            "refresh_master_order"
+            f"{dag_of('refresh', status.pipeline)}"
         )
     return found

@@ -17,8 +17,8 @@ _ADVICE = {
     1044: "Correct FRESHET_DATABASE.",
     1045: "Correct FRESHET_LOADER_PASSWORD.",
     1049: "Correct FRESHET_DATABASE, or run `make up`, which creates the schema.",
-    1054: "Run the Dag prepare_warehouse, which brings tables to this version.",
-    1146: "Run the Dag prepare_warehouse, which creates missing tables.",
+    1054: "Run the pipeline's Dag prepare, which brings tables to this version.",
+    1146: "Run the pipeline's Dag prepare, which creates missing tables.",
     2003: "Start MariaDB, or correct FRESHET_MARIADB_HOST and FRESHET_MARIADB_PORT.",
 }
 _PERMANENT = (

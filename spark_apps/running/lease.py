@@ -14,6 +14,7 @@ import pymysql
 
 from foundation.connections import ANSWER_SECONDS, connect
 from foundation.errors import AlreadyRunningError
+from spark_apps.pipeline.dags import dag_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -81,7 +82,7 @@ class Lease:
             self._connection.close()  # a ping of it would answer as if the lease were ours
             raise AlreadyRunningError(
                 f"pipeline {self._pipeline!r}: another application works on it",
-                "Stop that one first (Dag stop_enrich_stream).",
+                f"Stop that one first (Dag {dag_of('stop', self._pipeline)}).",
             )
 
 

@@ -47,6 +47,27 @@ def record_end(loader: Login, start: int, exit_code: int, last_line: str) -> Non
         )
 
 
+def record_metrics_port(loader: Login, pipeline: str, port: int | None) -> None:
+    """Write where the application that runs now serves its metrics; an application without a keeper has no start."""
+    with connect(loader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE program_start SET metrics_port = %s "
+            "WHERE pipeline = %s AND program = 'enrich_stream' AND ended_at IS NULL ORDER BY id DESC LIMIT 1",
+            (port, pipeline),
+        )
+
+
+def metrics_port(reader: Login, pipeline: str) -> int | None:
+    """Return where the newest start of the application serves its metrics; None if it serves none, or has ended."""
+    with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT IF(ended_at IS NULL, metrics_port, NULL) FROM program_start "
+            "WHERE pipeline = %s AND program = 'enrich_stream' ORDER BY id DESC LIMIT 1",
+            (pipeline,),
+        )
+        return next((port for (port,) in cursor.fetchall()), None)
+
+
 def newest_end(reader: Login, pipeline: str, program: Program) -> End | None:
     """Return how the newest start that has ended did so; None if no start has ended."""
     with connect(reader, answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:

@@ -18,6 +18,7 @@ from foundation.connections import ANSWER_SECONDS, connect
 from foundation.errors import FreshetError
 from spark_apps.monitoring.lag import Lag
 from spark_apps.monitoring.series import STOPPED
+from spark_apps.pipeline.dags import dag_of
 from spark_apps.pipeline.topics import known_number
 from spark_apps.running.failures import one_line
 from spark_apps.running.lease import KEEPER_OF_STREAM, is_held
@@ -101,7 +102,8 @@ class Status:
 
     def _advice(self) -> str:
         log = f"enrich_stream-{self.pipeline}.log"
-        start = "To start it, trigger the Dag enrich_stream."
+        dag = dag_of("enrich", self.pipeline)
+        start = f"To start it, trigger the Dag {dag}."
         advice = {
             "never started": start,
             "stopping": "It ends after the batch that it is in. A batch that takes 20 s longer is broken off.",
@@ -109,7 +111,7 @@ class Status:
             "running": "",
             "starting": f"{self._failed()}The first batch takes up to half a minute.",
             "crash-looping": f"{self._failed()}Its log is {log}.",
-            "not kept": "It is wanted, and nothing keeps it running: trigger the Dag enrich_stream, and unpause it.",
+            "not kept": f"It is wanted, and nothing keeps it running: trigger the Dag {dag}, and unpause it.",
             "stuck": f"It lands nothing: read {log}, and see what make status says of the services.",
         }
         return advice[self.kind]

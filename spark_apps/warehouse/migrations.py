@@ -26,7 +26,7 @@ def migrate(owner: Login) -> list[str]:
         if cursor.fetchall() != ((1,),):
             raise AlreadyRunningError(
                 f"another run still migrates the warehouse after {LOCK_SECONDS} s",
-                "Wait until it ends, then run the Dag prepare_warehouse again.",
+                "Wait until it ends, then run this Dag again.",
             )
         backend = get_backend(address.uri)
         missing = backend.to_apply(read_migrations(str(ROOT / "sql")))

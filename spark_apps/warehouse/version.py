@@ -18,7 +18,7 @@ NEWEST = {
     "counter_rollup": "counts",
     "shed_segment": "replayed_by",
     "wish": "asked_at",
-    "program_start": "last_line",
+    "program_start": "metrics_port",
     "quality_check": "summary",
 }
 # The server's answers while a table is missing. Before the first migration the loader has no rights at all.
@@ -26,7 +26,7 @@ NO_TABLE = (1044, 1142, 1146)
 
 
 def tables_are_missing(error: pymysql.MySQLError) -> bool:
-    """Return whether a statement failed because the Dag prepare_warehouse has never run."""
+    """Return whether a statement failed because no pipeline's Dag prepare has ever run."""
     return bool(error.args) and error.args[0] in NO_TABLE
 
 
@@ -43,5 +43,5 @@ def check_version(loader: Login) -> None:
     if missing:
         raise TableError(
             f"the warehouse's tables are of an older version: {', '.join(missing)} does not exist",
-            "Run the Dag prepare_warehouse.",
+            "Run the pipeline's Dag prepare.",
         )

@@ -52,7 +52,7 @@ def shown(running: Settings, airflow: AirflowApi) -> Settings:
     assert airflow.import_errors() == []
     lines: list[str] = []
     run_dag(airflow, running, lines.append, dict(PARAMS))
-    assert "  check_quality is done" in lines
+    assert "  sales.check is done" in lines
     (generator,) = airflow.runs("deploy_generator", "running") or airflow.runs("deploy_generator", "success")
     assert finished(airflow, "deploy_generator", generator).state == "success"
     sent = len(read_topic(running.kafka_bootstrap, "sales"))
@@ -125,7 +125,7 @@ def test_a_refresh_whose_check_fails_says_why_and_keeps_the_published_version(
 
     folder = shown.folders.snapshots("sales")
     before = current(folder)
-    refused = finished(airflow, "refresh_master_order", airflow.trigger("refresh_master_order", {"least_share": 1.5}))
+    refused = finished(airflow, "sales.refresh", airflow.trigger("sales.refresh", {"least_share": 1.5}))
     assert refused.failed_tasks() == ["check"]
     assert refused.tasks["publish"] == "upstream_failed"
     said = airflow.log(refused, "check")
@@ -137,16 +137,16 @@ def test_a_refresh_whose_check_fails_says_why_and_keeps_the_published_version(
 
 
 def test_a_failed_check_turns_the_watch_red_until_a_newer_one_is_good(shown: Settings, airflow: AirflowApi) -> None:
-    """After a failed check of the master data watch_stream is red with that line; after a good one it is green."""
+    """After a failed check of the master data sales.watch is red with that line; after a good one it is green."""
     loader = login("loader", shown)
     record(loader, "sales", "product", 4, ["expect_column_values_to_be_unique {'column': 'product_id'}: NOT met"])
-    red = finished(airflow, "watch_stream", airflow.trigger("watch_stream"))
+    red = finished(airflow, "sales.watch", airflow.trigger("sales.watch"))
     assert red.failed_tasks() == ["watch"]
     said = airflow.log(red, "watch")
     assert "the quality check of product failed at 20" in said
     assert "1 of 4 expectations are not met (expect_column_values_to_be_unique" in said
     record(loader, "sales", "product", 4, [])
-    assert finished(airflow, "watch_stream", airflow.trigger("watch_stream")).state == "success"
+    assert finished(airflow, "sales.watch", airflow.trigger("sales.watch")).state == "success"
 
 
 def test_a_check_follows_a_new_snapshot(shown: Settings, airflow: AirflowApi) -> None:
@@ -154,7 +154,7 @@ def test_a_check_follows_a_new_snapshot(shown: Settings, airflow: AirflowApi) ->
     assert shown
 
     def missing() -> str | None:
-        ended = [run for run in airflow.runs("check_quality", "success") if run.startswith("asset_triggered__")]
+        ended = [run for run in airflow.runs("sales.check", "success") if run.startswith("asset_triggered__")]
         return None if ended else "no run by an asset has succeeded"
 
     wait_until(missing, what="a quality check by an asset", seconds=RUN_SECONDS)
@@ -164,7 +164,7 @@ def test_a_check_follows_a_new_snapshot(shown: Settings, airflow: AirflowApi) ->
 
 
 def test_new_rows_are_announced_once(shown: Settings, airflow: AirflowApi) -> None:
-    """announce_rows makes events of the enriched rows' asset with their number; a run without new rows is skipped."""
+    """sales.announce makes events of the enriched rows' asset with their number; a run without new rows is skipped."""
 
     def missing() -> str | None:
         ((counted, landed),) = rows(
@@ -173,12 +173,12 @@ def test_new_rows_are_announced_once(shown: Settings, airflow: AirflowApi) -> No
         return None if counted is not None and int(str(counted)) >= int(str(landed)) else f"{counted} of {landed}"
 
     wait_until(missing, what="the counters of all rows", seconds=RUN_SECONDS)
-    finished(airflow, "announce_rows", airflow.trigger("announce_rows"))
-    second = finished(airflow, "announce_rows", airflow.trigger("announce_rows"))
+    finished(airflow, "sales.announce", airflow.trigger("sales.announce"))
+    second = finished(airflow, "sales.announce", airflow.trigger("sales.announce"))
     assert (second.state, second.tasks["announce"]) == ("success", "skipped")
     assert "no new rows since 20" in airflow.log(second, "announce")
     (enriched,) = ask(airflow, "assets", name_pattern="enriched of sales")["assets"]
-    events = ask(airflow, "assets/events", asset_id=enriched["id"], source_dag_id="announce_rows")["asset_events"]
+    events = ask(airflow, "assets/events", asset_id=enriched["id"], source_dag_id="sales.announce")["asset_events"]
     ((landed,),) = rows(shown, "SELECT COUNT(*) FROM sales_enriched")
     assert sum(event["extra"]["rows"] for event in events) >= int(str(landed))
 
@@ -186,7 +186,7 @@ def test_new_rows_are_announced_once(shown: Settings, airflow: AirflowApi) -> No
 def test_each_task_links_to_the_page(shown: Settings, airflow: AirflowApi) -> None:
     """Airflow's API has the address of the page as a link of a task, and the plugin was loaded without an error."""
     (run, *_) = airflow.runs("demo", "success")
-    links = ask(airflow, f"dags/demo/dagRuns/{run}/taskInstances/check_quality/links")["extra_links"]
+    links = ask(airflow, f"dags/demo/dagRuns/{run}/taskInstances/sales.check/links")["extra_links"]
     assert links["Freshet"] == f"{shown.airflow_api}/plugin/freshet"
     assert ask(airflow, "plugins/importErrors")["import_errors"] == []
 
@@ -196,7 +196,7 @@ def test_each_task_links_to_the_page(shown: Settings, airflow: AirflowApi) -> No
     [
         ("deploy_generator", {"rate": 0}, "0 is less than the minimum of 1"),
         ("demo", {"products": 10**12}, "1000000000000 is greater than the maximum of 100000000"),
-        ("refresh_master_order", {"half_life": "soon"}, "'soon' is not of type 'number'"),
+        ("sales.refresh", {"half_life": "soon"}, "'soon' is not of type 'number'"),
     ],
 )
 def test_a_parameter_out_of_bounds_is_refused(
@@ -213,13 +213,13 @@ def test_a_parameter_out_of_bounds_is_refused(
 
 
 def test_the_application_stops_when_it_is_asked_to(shown: Settings, airflow: AirflowApi) -> None:
-    """After the Dag stop_enrich_stream, the run of enrich_stream ends with success within one batch."""
-    (stream,) = airflow.runs("enrich_stream", "running")
+    """After the Dag sales.stop, the run of sales.enrich ends with success within one batch."""
+    (stream,) = airflow.runs("sales.enrich", "running")
     assert is_held(login("loader", shown), "sales")
-    stopped = finished(airflow, "stop_enrich_stream", airflow.trigger("stop_enrich_stream"))
+    stopped = finished(airflow, "sales.stop", airflow.trigger("sales.stop"))
     assert stopped.state == "success"
     assert not is_held(login("loader", shown), "sales")
-    ended = finished(airflow, "enrich_stream", stream)
+    ended = finished(airflow, "sales.enrich", stream)
     assert ended.state == "success"
     assert "stopped as asked" in airflow.log(ended, "enrich")
 
@@ -230,8 +230,8 @@ def test_the_password_of_the_warehouse_is_in_no_task_log(shown: Settings, airflo
     files = list((shown.state / "airflow" / "logs").rglob("*.log"))
     assert files
     assert not [file for file in files if secret in file.read_text(errors="replace")]
-    (stream,) = airflow.runs("enrich_stream", "success")
-    assert secret not in json.dumps(airflow.task(airflow.run("enrich_stream", stream), "enrich"))
+    (stream,) = airflow.runs("sales.enrich", "success")
+    assert secret not in json.dumps(airflow.task(airflow.run("sales.enrich", stream), "enrich"))
 
 
 @pytest.mark.parametrize("path", ["/api/v2/dags", "/api/v2/connections", "/api/v2/dags/demo/dagRuns"])

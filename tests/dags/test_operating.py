@@ -61,21 +61,22 @@ def prepared(running: Settings, airflow: AirflowApi) -> Settings:
     """Prepare topics, tables and a published master order; no program runs yet."""
     wait(lambda: missing_dag(airflow), "the Dags")
     if current(running.folders.snapshots("sales")) is None:
-        assert run_to_its_end(airflow, "prepare_warehouse", {"products": 2000}).state == "success"
-        assert run_to_its_end(airflow, "refresh_master_order").state == "success"
-    for dag in ("stop_enrich_stream", "stop_generator"):
+        assert run_to_its_end(airflow, "load_catalogue", {"products": 2000}).state == "success"
+        assert run_to_its_end(airflow, "sales.prepare").state == "success"
+        assert run_to_its_end(airflow, "sales.refresh").state == "success"
+    for dag in ("sales.stop", "stop_generator"):
         assert run_to_its_end(airflow, dag).state == "success"
     return running
 
 
 @pytest.fixture
 def stream(prepared: Settings, airflow: AirflowApi) -> Iterator[str]:
-    """Start a run of the Dag enrich_stream, which monitors the application; stop both afterwards."""
-    run_id = airflow.trigger("enrich_stream")
+    """Start a run of the Dag sales.enrich, which monitors the application; stop both afterwards."""
+    run_id = airflow.trigger("sales.enrich")
     wait(lambda: None if is_held(login("loader", prepared), "sales") else "not yet", "the application to start")
-    wait(lambda: None if airflow.run("enrich_stream", run_id).tasks["enrich"] == "deferred" else "no", "the watch")
+    wait(lambda: None if airflow.run("sales.enrich", run_id).tasks["enrich"] == "deferred" else "no", "the watch")
     yield run_id
-    assert run_to_its_end(airflow, "stop_enrich_stream").state == "success"
+    assert run_to_its_end(airflow, "sales.stop").state == "success"
 
 
 def drivers(running: Settings) -> list[psutil.Process]:
@@ -85,15 +86,15 @@ def drivers(running: Settings) -> list[psutil.Process]:
 
 def test_a_stop_stays_a_stop(prepared: Settings, airflow: AirflowApi, stream: str) -> None:
     """A second run leaves the running application alone; after a stop, the run that monitors it ends with success."""
-    second = run_to_its_end(airflow, "enrich_stream")
+    second = run_to_its_end(airflow, "sales.enrich")
     assert second.state == "success"
     assert "runs already, since" in airflow.log(second, "enrich")
     assert stream in airflow.log(second, "enrich")
     assert len(drivers(prepared)) == 1
-    assert run_to_its_end(airflow, "stop_enrich_stream").state == "success"
+    assert run_to_its_end(airflow, "sales.stop").state == "success"
     assert processes(prepared, "enrich_stream.py") == []
-    wait(lambda: airflow.run("enrich_stream", stream).unfinished(), "the watching run to end")
-    assert airflow.run("enrich_stream", stream).state == "success"
+    wait(lambda: airflow.run("sales.enrich", stream).unfinished(), "the watching run to end")
+    assert airflow.run("sales.enrich", stream).state == "success"
     wish = read_wish(login("loader", prepared), "sales", "enrich_stream")
     assert wish
     assert not wish.running
@@ -103,12 +104,12 @@ def test_a_run_from_before_the_stop_starts_nothing(prepared: Settings, airflow: 
     """A run that was triggered before a stop, and starts after the stop, does not start the application."""
     with stack.supervisor(prepared) as control:
         control.stopProcess("airflow:airflow-scheduler")
-    queued = airflow.trigger("enrich_stream")
+    queued = airflow.trigger("sales.enrich")
     wish_stopped(login("loader", prepared), "sales", "enrich_stream", by="operator")
     with stack.supervisor(prepared) as control:
         control.startProcess("airflow:airflow-scheduler")
-    wait(lambda: airflow.run("enrich_stream", queued).unfinished(), "the queued run")
-    run = airflow.run("enrich_stream", queued)
+    wait(lambda: airflow.run("sales.enrich", queued).unfinished(), "the queued run")
+    run = airflow.run("sales.enrich", queued)
     assert run.state == "success"
     assert "was stopped by operator at" in airflow.log(run, "enrich")
     assert processes(prepared, "enrich_stream.py") == []
@@ -123,10 +124,10 @@ def test_the_stream_outlives_airflow(prepared: Settings, airflow: AirflowApi, st
                 each.kill()
     wait(lambda: health.airflow(prepared), "Airflow to come back")
     assert drivers(prepared) == [driver]
-    assert airflow.run("enrich_stream", stream).unfinished()
-    assert run_to_its_end(airflow, "stop_enrich_stream").state == "success"
-    wait(lambda: airflow.run("enrich_stream", stream).unfinished(), "the watching run to end")
-    assert airflow.run("enrich_stream", stream).state == "success"
+    assert airflow.run("sales.enrich", stream).unfinished()
+    assert run_to_its_end(airflow, "sales.stop").state == "success"
+    wait(lambda: airflow.run("sales.enrich", stream).unfinished(), "the watching run to end")
+    assert airflow.run("sales.enrich", stream).state == "success"
 
 
 def test_a_killed_keeper_takes_its_application_along_and_has_a_successor(
@@ -143,7 +144,7 @@ def test_a_killed_keeper_takes_its_application_along_and_has_a_successor(
     wait(lambda: None if is_held(loader, "sales", role("enrich_stream")) else "not yet", "another keeper")
     wait(lambda: None if is_held(loader, "sales") else "not yet", "the application")
     assert len(drivers(prepared)) == 1
-    assert airflow.run("enrich_stream", stream).unfinished()
+    assert airflow.run("sales.enrich", stream).unfinished()
 
 
 def test_a_killed_application_is_started_again_without_airflow(prepared: Settings, stream: str) -> None:
@@ -163,7 +164,7 @@ def test_a_killed_application_is_started_again_without_airflow(prepared: Setting
 def test_a_paused_dag_turns_the_watch_red_and_is_told_once(
     prepared: Settings, airflow: AirflowApi, stream: str
 ) -> None:
-    """While a wanted stream's Dag is paused, watch_stream is red; that is told once, and once that it is well."""
+    """While a wanted stream's Dag is paused, sales.watch is red; that is told once, and once that it is well."""
     assert stream
     for suite in ("product", "sales_enriched"):  # what other tests have left is not the matter here
         record(login("loader", prepared), "sales", suite, 1, [])
@@ -173,26 +174,26 @@ def test_a_paused_dag_turns_the_watch_red_and_is_told_once(
         pause(airflow, paused=True)
         try:
             for _ in range(2):
-                red = run_to_its_end(airflow, "watch_stream")
+                red = run_to_its_end(airflow, "sales.watch")
                 assert red.failed_tasks() == ["watch"]
-                assert "Dag enrich_stream is paused, so nothing brings back" in airflow.log(red, "watch")
+                assert "Dag sales.enrich is paused, so nothing brings back" in airflow.log(red, "watch")
             pause(airflow, paused=False)
-            assert run_to_its_end(airflow, "watch_stream").state == "success"
+            assert run_to_its_end(airflow, "sales.watch").state == "success"
             wait(lambda: None if len(messages) > 1 else f"{messages}", "the second message")
         finally:
             pause(airflow, paused=False)
             airflow._http.delete("/api/v2/connections/freshet_webhook").raise_for_status()  # noqa: SLF001
     assert [(each["dag"], each["task"], each["state"]) for each in messages] == [
-        ("watch_stream", "watch", "failed"),
-        ("watch_stream", "watch", "is well again"),
+        ("sales.watch", "watch", "failed"),
+        ("sales.watch", "watch", "is well again"),
     ]
-    assert "Dag enrich_stream is paused" in messages[0]["line"]
-    assert messages[0]["link"].startswith(f"{prepared.airflow_api}/dags/watch_stream/runs/")
+    assert "Dag sales.enrich is paused" in messages[0]["line"]
+    assert messages[0]["link"].startswith(f"{prepared.airflow_api}/dags/sales.watch/runs/")
 
 
 def pause(airflow: AirflowApi, *, paused: bool) -> None:
     """Pause the Dag of the stream, or unpause it."""
-    answer = airflow._http.patch("/api/v2/dags/enrich_stream", json={"is_paused": paused})  # noqa: SLF001
+    answer = airflow._http.patch("/api/v2/dags/sales.enrich", json={"is_paused": paused})  # noqa: SLF001
     answer.raise_for_status()
 
 
@@ -253,7 +254,7 @@ def test_a_stop_after_a_start_that_waits_is_the_newest(prepared: Settings, airfl
     hanging = processes(prepared, "enrich_stream.py")
     for each in hanging:
         each.suspend()
-    runs = [(dag, airflow.trigger(dag)) for dag in ("stop_enrich_stream", "enrich_stream", "stop_enrich_stream")]
+    runs = [(dag, airflow.trigger(dag)) for dag in ("sales.stop", "sales.enrich", "sales.stop")]
     loader = login("loader", prepared)
     asked = [airflow.triggered_at(*run) for run in runs]
     wait(lambda: None if asked_at(loader) == asked[-1] else "not yet", "the last stop to be wished")
@@ -264,7 +265,7 @@ def test_a_stop_after_a_start_that_waits_is_the_newest(prepared: Settings, airfl
     assert airflow.run(*runs[-1]).state == "success"
     assert processes(prepared, "enrich_stream.py") == []
     assert started(prepared) == before
-    wait(lambda: airflow.run("enrich_stream", stream).unfinished(), "the watching run")
+    wait(lambda: airflow.run("sales.enrich", stream).unfinished(), "the watching run")
 
 
 def started(running: Settings) -> int:
@@ -299,4 +300,4 @@ def test_a_run_that_is_under_way_is_not_started_again(prepared: Settings, airflo
     assert airflow.run("demo", first).state == "success"
     assert any(first in line for line in lines)
     assert len(drivers(prepared)) == 1
-    assert airflow.run("enrich_stream", stream).unfinished()
+    assert airflow.run("sales.enrich", stream).unfinished()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 LINE = "sales: stuck; 40 events <b> {{ 1 }} = 2 min behind. Read the log."
-LINK = "http://127.0.0.1:8080/dags/watch_stream/runs/1/tasks/watch"
+LINK = "http://127.0.0.1:8080/dags/sales.watch/runs/1/tasks/watch"
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -90,7 +90,7 @@ def told() -> Told:
 
 def context(exception: BaseException | None = None, run_after: datetime = NOON) -> Any:  # noqa: ANN401  # as much of Airflow's context as is used
     """Return the context of a task that has ended."""
-    ti = SimpleNamespace(dag_id="watch_stream", task_id="watch", log_url=LINK)
+    ti = SimpleNamespace(dag_id="sales.watch", task_id="watch", log_url=LINK)
     return {"ti": ti, "exception": exception, "dag_run": SimpleNamespace(run_after=run_after)}
 
 
@@ -109,15 +109,15 @@ def test_a_failure_arrives_by_every_connection(
     FailureNotifier(told)(context(PermanentExit(LINE)))
     (mail,) = mails
     assert (mail["To"], mail["From"]) == ("night@example.org", "freshet@example.org")
-    assert mail["Subject"] == "Freshet: watch_stream.watch failed"
+    assert mail["Subject"] == "Freshet: sales.watch.watch failed"
     body = mail.get_payload()[0].get_payload(decode=True).decode()  # type: ignore[union-attr, index]
     assert "sales: stuck; 40 events &lt;b&gt; {{ 1 }} = 2 min behind. Read the log." in body
     assert LINK in body
     slack, webhook = sorted(arrived, key=len)
-    assert slack["text"].startswith("Freshet: watch_stream.watch failed\nsales: stuck; 40 events &lt;b&gt; {{ 1 }}")
-    assert webhook["text"] == f"Freshet: watch_stream.watch failed\n{LINE}\n{LINK}"
+    assert slack["text"].startswith("Freshet: sales.watch.watch failed\nsales: stuck; 40 events &lt;b&gt; {{ 1 }}")
+    assert webhook["text"] == f"Freshet: sales.watch.watch failed\n{LINE}\n{LINK}"
     del webhook["text"]
-    assert webhook == {"dag": "watch_stream", "task": "watch", "state": "failed", "line": LINE, "link": LINK}
+    assert webhook == {"dag": "sales.watch", "task": "watch", "state": "failed", "line": LINE, "link": LINK}
 
 
 def test_a_task_that_stays_red_is_told_once_and_its_recovery_once(
@@ -166,7 +166,7 @@ def test_nothing_happens_without_a_connection(told: Told, caplog: pytest.LogCapt
     """Without any of the connections nothing is sent, kept or logged."""
     FailureNotifier(told)(context(PermanentExit(LINE)))
     RecoveryNotifier(told)(context())
-    assert told.line("freshet_failed_watch_stream.watch") is None
+    assert told.line("freshet_failed_sales.watch.watch") is None
     assert [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
 
 

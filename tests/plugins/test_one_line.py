@@ -84,11 +84,11 @@ def test_a_sensor_that_waited_in_vain_says_so() -> None:
 def test_a_dag_that_is_paused_or_fails_is_named() -> None:
     """A task that runs another Dag fails with one line if that Dag is paused, or if its run has failed."""
     paused = SimpleNamespace(get_dag=lambda _dag: SimpleNamespace(is_paused=True))
-    task = RunDagOperator(task_id="check_quality")
-    with pytest.raises(PermanentExit, match=r"Dag check_quality is paused, so its run would wait for ever. Unpause it"):
+    task = RunDagOperator(task_id="sales.check")
+    with pytest.raises(PermanentExit, match=r"Dag sales\.check is paused, so its run would wait for ever. Unpause it"):
         task.execute({"ti": paused})  # type: ignore[typeddict-item]  # as much of it as is used
     failed = ("trigger", {"run_ids": ["manual__1"], "manual__1": "failed"})
-    with pytest.raises(TransientExit, match="Dag check_quality has failed, run manual__1"):
+    with pytest.raises(TransientExit, match=r"Dag sales\.check has failed, run manual__1"):
         task.execute_complete({}, failed)
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from foundation.connections import Login, connect, login
-from foundation.errors import QualityError
+from foundation.connections import connect, login
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,19 +33,30 @@ def rows(migrated: Settings) -> Iterator[Settings]:
 @pytest.mark.integration
 def test_only_the_broken_expectation_is_a_failure(rows: Settings) -> None:
     """A row with quantity 0 fails exactly one expectation."""
-    from quality.check import check_suite
+    from quality.enriched import check_enriched
 
-    outcome = check_suite("sales_enriched", login("checker", rows))
+    outcome = check_enriched(login("checker", rows), "sales_enriched")
     (failure,) = outcome.failures
     assert "expect_column_values_to_be_between" in failure
     assert "quantity" in failure
     assert len(outcome.lines) > 1
 
 
-def test_an_unknown_suite_is_named_with_those_that_exist() -> None:
-    """The error for an unknown suite lists the suites that exist, without a connection to a server."""
-    from quality.check import check_suite
+@pytest.mark.integration
+def test_a_table_without_a_suite_must_have_each_position_once(migrated: Settings) -> None:
+    """Rows of a pipeline without a suite are checked, too: a position that is there twice is a failure."""
+    from quality.enriched import check_enriched
 
-    nowhere = Login("127.0.0.1", 9, "checker", "", "freshet")
-    with pytest.raises(QualityError, match=r"suite must be one of product, sales_enriched, got 'sale'\. .*sale\.json"):
-        check_suite("sale", nowhere)
+    outcomes = []
+    with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE rough_enriched (source INT, kafka_partition INT, kafka_offset INT)")
+        try:
+            for offset in (5, 6, 5):
+                cursor.execute("INSERT INTO rough_enriched VALUES (1, 0, %s)", (offset,))
+                connection.commit()
+                outcomes.append(check_enriched(login("checker", migrated), "rough_enriched").failures)
+        finally:
+            cursor.execute("DROP TABLE rough_enriched")
+    once, both_once, twice = outcomes
+    assert (once, both_once) == ([], [])
+    assert "expect_compound_columns_to_be_unique" in "".join(twice)

@@ -104,5 +104,5 @@ def test_the_fastest_join_is_chosen_unless_chybridjoin_is_nearly_as_fast_or_a_ba
 
 def test_without_a_snapshot_it_says_what_to_run(products: Warehouse, folder: Path) -> None:
     """Before the first refresh there is nothing to plan with: the error names the Dag that publishes a snapshot."""
-    with pytest.raises(SnapshotError, match="Run the Dag refresh_master_order"):
+    with pytest.raises(SnapshotError, match=r"Run the Dag sales\.refresh"):
         plan(products.login, SALES, folder, "ssd")

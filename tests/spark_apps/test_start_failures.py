@@ -173,7 +173,9 @@ def test_a_stop_while_spark_starts_is_a_stop(fit: Fit, migrated: Settings) -> No
         run.terminate()
         written, errors = run.communicate(timeout=SECONDS)
     assert run.returncode == 0, errors
-    assert written == "enrich_stream: stopped as asked\n"
+    served, stopped = written.splitlines()
+    assert served.startswith("metrics: served at http://127.0.0.1:")
+    assert stopped == "enrich_stream: stopped as asked"
 
 
 def test_a_warehouse_that_hangs_does_not_hold_a_stop_up(fit: Fit, migrated: Settings) -> None:
@@ -209,7 +211,7 @@ def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:
     snapshot.path.write_bytes(pages)
     assert "must match its checksum" in fit.refusal()
     snapshot.path.write_bytes(pages[:-100])
-    assert "must be a complete page file: build it again. Run the Dag refresh_master_order" in fit.refusal()
+    assert "must be a complete page file: build it again. Run the Dag sales.refresh" in fit.refusal()
     snapshot.manifest.write_text("{")
     assert f"{snapshot.manifest} must be the JSON of a snapshot" in fit.refusal()
     snapshot.manifest.unlink()

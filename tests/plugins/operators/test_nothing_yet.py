@@ -56,11 +56,11 @@ def unprepared(running: Settings, connect_to: Callable[..., None]) -> Iterator[S
 def test_without_tables_nothing_is_red(unprepared: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     """Without tables the watch is green, and a scheduled refresh and a check are skipped; each says what to do."""
     WatchStreamOperator(task_id="watch", pipeline="sales").execute(context("scheduled"))
-    with pytest.raises(AirflowSkipException, match=r"there are no tables yet. The Dag prepare_warehouse creates them"):
+    with pytest.raises(AirflowSkipException, match=r"there are no tables yet. The Dag sales.prepare creates them"):
         if_stream_is_wanted("sales")(context("scheduled"))
-    check = CheckQualityOperator(task_id="check", pipeline="sales", suite="sales_enriched")
+    check = CheckQualityOperator(task_id="check", pipeline="sales")
     for run_type in ("asset_triggered", "manual"):
-        with pytest.raises(AirflowSkipException, match=r"table sales_enriched does not exist yet. Dag prepare"):
+        with pytest.raises(AirflowSkipException, match=r"table sales_enriched does not exist yet. Dag sales.prepare"):
             check.execute(context(run_type))
     nowhere = login("reader", unprepared.model_copy(update={"database": "nothing_yet"}))
     assert landed(nowhere, "sales", EVER) == (0, EVER)
@@ -72,7 +72,7 @@ def test_a_scheduled_refresh_needs_a_wanted_stream(migrated: Settings, connect_t
     connections(connect_to, migrated)
     loader = login("loader", migrated)
     wish_stopped(loader, "seldom", "enrich_stream", by="admin")
-    with pytest.raises(AirflowSkipException, match=r"the stream of pipeline 'seldom' is not wanted. The Dag enrich"):
+    with pytest.raises(AirflowSkipException, match=r"the stream of pipeline 'seldom' is not wanted. The Dag seldom"):
         if_stream_is_wanted("seldom")(context("scheduled"))
     if_stream_is_wanted("seldom")(context("manual"))
     wish_running(loader, "seldom", "enrich_stream", by="admin")
@@ -83,15 +83,13 @@ def test_a_check_that_an_asset_triggers_waits_for_rows(migrated: Settings, conne
     """A check of an empty table is skipped if an asset has triggered it, because the first rows come later."""
     connections(connect_to, migrated)
     with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE empty_one (id INT)")
+        cursor.execute("CREATE TABLE empty_enriched (id INT)")
     try:
-        with pytest.raises(AirflowSkipException, match="table empty_one has no row yet"):
-            CheckQualityOperator(task_id="check", pipeline="sales", suite="empty_one").execute(
-                context("asset_triggered")
-            )
+        with pytest.raises(AirflowSkipException, match="table empty_enriched has no row yet"):
+            CheckQualityOperator(task_id="check", pipeline="empty").execute(context("asset_triggered"))
     finally:
         with connect(login("owner", migrated)) as connection, connection.cursor() as cursor:
-            cursor.execute("DROP TABLE empty_one")
+            cursor.execute("DROP TABLE empty_enriched")
 
 
 def test_a_wrong_password_is_red(running: Settings, connect_to: Callable[..., None]) -> None:

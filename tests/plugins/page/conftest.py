@@ -54,8 +54,8 @@ def client_of(served: Settings) -> Iterator[Callable[[str], httpx.Client]]:
 
 @pytest.fixture
 def presses(airflow: AirflowApi) -> Callable[[], set[str]]:
-    """Return a function that returns the runs of check_quality that somebody triggered; new rows trigger others."""
-    return lambda: {run for run in airflow.runs("check_quality") if run.startswith("manual__")}
+    """Return a function that returns the runs of sales.check that somebody triggered; new rows trigger others."""
+    return lambda: {run for run in airflow.runs("sales.check") if run.startswith("manual__")}
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,7 @@ def shoot(page: Page, name: str) -> None:
 def stopped_afterwards(served: Settings, airflow: AirflowApi) -> Iterator[None]:
     """Stop the stream and the generator after a test."""
     yield
-    runs = [(dag, airflow.trigger(dag)) for dag in ("stop_enrich_stream", "stop_generator")]
+    runs = [(dag, airflow.trigger(dag)) for dag in ("sales.stop", "stop_generator")]
     wait_until(
         lambda: next(filter(None, (airflow.run(*run).unfinished() for run in runs)), None),
         what="the stops", seconds=120.0,
@@ -92,7 +92,7 @@ def test_an_operator_runs_the_demo_stops_it_and_sees_a_killed_driver(served: Set
     shoot(page, "running")
 
     press(frame, "Stop")
-    expect(frame.locator("#news")).to_contain_text("stop_enrich_stream has been triggered")
+    expect(frame.locator("#news")).to_contain_text("sales.stop has been triggered")
     kind(frame, "stopped")
     loader = login("loader", served)
     wait_until(
@@ -104,7 +104,7 @@ def test_an_operator_runs_the_demo_stops_it_and_sees_a_killed_driver(served: Set
         expect(frame.locator("#as-of")).not_to_have_text(before, timeout=SOON)
         kind(frame, "stopped", timeout=1)
     expect(frame.locator(".sentence").first).to_contain_text("stopped by admin since")
-    expect(frame.locator(".sentence").first).to_contain_text("To start it, trigger the Dag enrich_stream.")
+    expect(frame.locator(".sentence").first).to_contain_text("To start it, trigger the Dag sales.enrich.")
     shoot(page, "stopped")
 
     press(frame, "Start")
@@ -153,7 +153,7 @@ def test_keyboard_alone_is_enough(log_in: LogIn, presses: Presses) -> None:
     expect(button).to_be_focused()  # also when the buttons were drawn anew
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("This triggers the Dag check_quality.")
+    expect(dialog).to_contain_text("This triggers the Dag sales.check.")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     assert presses() == before
@@ -162,7 +162,7 @@ def test_keyboard_alone_is_enough(log_in: LogIn, presses: Presses) -> None:
     expect(dialog).to_be_visible()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.locator("#news")).to_contain_text("check_quality has been triggered")
+    expect(page.locator("#news")).to_contain_text("sales.check has been triggered")
     assert len(presses() - before) == 1
 
 
@@ -171,18 +171,18 @@ def test_the_error_of_a_press_stays(log_in: LogIn, airflow: AirflowApi) -> None:
     page = log_in(ADMIN)
     page.goto(page.url.rstrip("/") + "/freshet/")
     page.get_by_role("button", name="Check quality").click(timeout=SOON)
-    airflow.pause("check_quality", paused=True)
+    airflow.pause("sales.check", paused=True)
     try:
         page.get_by_role("dialog").get_by_role("button", name="Check quality").click()
-        expect(page.get_by_role("alert")).to_contain_text("The Dag check_quality is paused", timeout=SOON)
+        expect(page.get_by_role("alert")).to_contain_text("The Dag sales.check is paused", timeout=SOON)
         for _ in range(2):
             before = page.locator("#as-of").inner_text()
             expect(page.locator("#as-of")).not_to_have_text(before, timeout=SOON)
-        expect(page.get_by_role("alert")).to_contain_text("The Dag check_quality is paused")
+        expect(page.get_by_role("alert")).to_contain_text("The Dag sales.check is paused")
         page.get_by_role("button", name="Close").click()
         expect(page.get_by_role("alert")).to_be_empty()
     finally:
-        airflow.pause("check_quality", paused=False)
+        airflow.pause("sales.check", paused=False)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     Presses = Callable[[], set[str]]
 
 pytestmark = pytest.mark.integration
-EXAMPLES = {"name": "page.js", "pipeline": "sales", "dag_id": "check_quality"}
-CHECK = "/freshet/dags/check_quality/runs"
+EXAMPLES = {"name": "page.js", "pipeline": "sales", "dag_id": "sales.check"}
+CHECK = "/freshet/dags/sales.check/runs"
 
 
 def routes() -> list[tuple[str, str]]:
@@ -45,10 +45,10 @@ def token_of(client: httpx.Client) -> dict[str, str]:
 
 @pytest.fixture
 def paused(airflow: AirflowApi) -> Iterator[None]:
-    """Pause the Dag check_quality while a test runs."""
-    airflow.pause("check_quality", paused=True)
+    """Pause the Dag sales.check while a test runs."""
+    airflow.pause("sales.check", paused=True)
     yield
-    airflow.pause("check_quality", paused=False)
+    airflow.pause("sales.check", paused=False)
 
 
 @pytest.mark.parametrize(("method", "path"), routes())
@@ -102,9 +102,9 @@ def test_a_pressed_button_is_a_run_by_that_user_in_airflows_audit_log(
     admin = client_of(ADMIN)
     answer = admin.post(CHECK, headers=token_of(admin)).raise_for_status().json()
     assert answer["run_id"] in presses()
-    assert airflow.triggered_by("check_quality", answer["run_id"]) == ADMIN
+    assert airflow.triggered_by("sales.check", answer["run_id"]) == ADMIN
     assert answer["run_id"] in answer["said"]
-    events = airflow.audit_log("check_quality")
+    events = airflow.audit_log("sales.check")
     assert ("trigger_dag_run", ADMIN) in events
 
 
@@ -114,8 +114,8 @@ def test_a_paused_dag_is_not_triggered(client_of: ClientOf, presses: Presses) ->
     admin = client_of(ADMIN)
     before = presses()
     (sales,) = admin.get("/freshet/pipelines").json()["pipelines"]
-    (why_not,) = (button["why_not"] for button in sales["buttons"] if button["dag"] == "check_quality")
-    assert why_not == "The Dag check_quality is paused: a run would wait. Unpause it first."
+    (why_not,) = (button["why_not"] for button in sales["buttons"] if button["dag"] == "sales.check")
+    assert why_not == "The Dag sales.check is paused: a run would wait. Unpause it first."
     refused = admin.post(CHECK, headers=token_of(admin))
     assert (refused.status_code, refused.json()["detail"]) == (409, why_not)
     assert presses() == before
@@ -126,8 +126,8 @@ def test_only_dags_with_a_button_can_be_triggered(client_of: ClientOf) -> None:
     admin = client_of(ADMIN)
     answer = admin.post("/freshet/dags/demo/runs", headers=token_of(admin))
     assert (answer.status_code, "demo has no button" in answer.text) == (404, True)
-    answer = admin.post("/freshet/dags/enrich_stream_rides/runs", headers=token_of(admin))
-    assert (answer.status_code, "There is no Dag enrich_stream_rides" in answer.text) == (409, True)
+    answer = admin.post("/freshet/dags/unknown.enrich/runs", headers=token_of(admin))
+    assert (answer.status_code, "unknown.enrich has no button" in answer.text) == (404, True)
 
 
 def test_wrong_requests_are_told_what_is_wrong(client_of: ClientOf) -> None:

@@ -37,7 +37,7 @@ REMEMBER = """() => {
 
 def state(name: str, **other: object) -> dict[str, Any]:
     """Return the state of a pipeline that runs."""
-    button = {"label": "Start", "dag": f"enrich_stream_{name}", "happens": "It starts.", "why_not": ""}
+    button = {"label": "Start", "dag": f"{name}.enrich", "happens": "It starts.", "why_not": ""}
     running = {"name": name, "kind": "running", "is_well": True, "sentence": f"{name}: running.", "buttons": [button]}
     return {**running, "batch_budget_seconds": 5.0, **other}
 
@@ -136,7 +136,7 @@ def test_what_a_press_did_is_said_until_the_next_one(server: Server) -> None:
 
 def test_a_phone_shows_why_a_button_cannot_be_pressed(server: Server) -> None:
     """The reason is text below the buttons, and a touch says it where all messages are."""
-    buttons = [{"label": "Start", "dag": "enrich_stream", "happens": "It starts.", "why_not": REASON}]
+    buttons = [{"label": "Start", "dag": "sales.enrich", "happens": "It starts.", "why_not": REASON}]
     server.pipelines = [state("sales", buttons=buttons)]
     server.open()
     expect(server.page.locator(".card").get_by_text(REASON)).to_be_visible()
@@ -205,7 +205,7 @@ def test_cards_stay_what_they_are(server: Server) -> None:
     page.mouse.down()
     server.turn()
     page.mouse.up()
-    expect(page.get_by_role("dialog")).to_contain_text("enrich_stream_sales")
+    expect(page.get_by_role("dialog")).to_contain_text("sales.enrich")
     page.keyboard.press("Escape")
     server.pipelines = server.pipelines[1:]
     server.turn()

@@ -134,7 +134,7 @@ def test_a_damaged_snapshot_is_refused(snapshot: Path, damage: str) -> None:
     damaged: dict[str, bytes | bytearray] = {"truncated": content[:-100], "a bit of a page": content, "empty": b""}
     snapshot.unlink() if damage == "gone" else snapshot.write_bytes(damaged[damage])
     with pytest.raises(
-        SnapshotError, match=r"'readings' cannot be joined .* refresh_master_order, which publishes"
+        SnapshotError, match=r"'readings' cannot be joined .* Dag readings\.refresh, which publishes"
     ) as caught:
         check_join(readings(), snapshot, JoinPlan())
     assert "\n" not in str(caught.value)

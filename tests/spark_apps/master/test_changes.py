@@ -198,5 +198,5 @@ def test_changes_that_are_pruned_while_they_are_read_are_still_read(
 
 def test_a_table_whose_changes_are_not_logged_is_an_error(empty: Warehouse) -> None:
     """The error for a table without a change log states what to run."""
-    with pytest.raises(TableError, match=r"`product` are not logged yet\. Run the Dag prepare_warehouse"):
+    with pytest.raises(TableError, match=r"`product` are not logged yet\. Run the pipeline's Dag prepare"):
         read(empty, 0)

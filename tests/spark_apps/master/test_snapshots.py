@@ -93,7 +93,7 @@ def test_a_version_that_is_removed_before_it_is_locked_is_not_held(
 def test_holding_before_anything_is_published_is_an_error(folder: Path) -> None:
     """Without a published version, holding one is an error that states which Dag publishes."""
     with (
-        pytest.raises(SnapshotError, match=r"no snapshot in .*refresh_master_order, which publishes one"),
+        pytest.raises(SnapshotError, match=r"no snapshot in .*sales.refresh, which publishes one"),
         hold(folder),
     ):
         pass

@@ -10,7 +10,7 @@ import pytest
 
 from foundation.settings import Settings
 from services.ports import free_ports
-from spark_apps.monitoring.metrics_server import PATH, USER, serve_metrics
+from spark_apps.monitoring.metrics_server import PATH, PORTS, USER, serve_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,20 +53,36 @@ def test_nobody_else_gets_anything(address: str, login: tuple[str, str] | None, 
     assert answer.text == ""
 
 
-def test_a_taken_port_is_one_line_and_the_work_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
-    """When the port is in use, one line states the setting, and the block runs without metrics."""
-    done = False
+def test_each_application_takes_the_next_free_port(capsys: pytest.CaptureFixture[str]) -> None:
+    """A second application takes the next free port; both pages are served, and the log names each port."""
+    (first,) = free_ports(1)
+    with (
+        serve_metrics(config(first), lambda: PAGE) as port,
+        serve_metrics(config(first), lambda: "another page") as next_port,
+    ):
+        assert port == first
+        assert next_port is not None
+        assert first < next_port < first + PORTS
+        for served, page in ((port, PAGE), (next_port, "another page")):
+            assert httpx.get(f"http://127.0.0.1:{served}{PATH}", auth=(USER, PASSWORD)).text == page
+    said = capsys.readouterr().out.splitlines()
+    assert said == [f"metrics: served at http://127.0.0.1:{served}{PATH}" for served in (port, next_port)]
+
+
+def test_without_a_free_port_is_one_line_and_the_work_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """When no port from the setting on is free, one line states the setting, and the block runs without metrics."""
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        port = listener.getsockname()[1]
-        with serve_metrics(config(port), lambda: PAGE):
-            done = True
-    assert done
+        try:
+            listener.bind(("127.0.0.1", 65535))
+            listener.listen()
+        except OSError:
+            pass  # somebody else has it
+        with serve_metrics(config(65535), lambda: PAGE) as port:
+            assert port is None
     (line,) = capsys.readouterr().out.splitlines()
-    assert f"127.0.0.1:{port}" in line
-    assert "Address already in use" in line
     assert "FRESHET_METRICS_PORT" in line
+    assert "got 65535 to 65535, which are all taken" in line
+    assert "The stream runs without them" in line
 
 
 def test_without_a_password_nothing_is_served(capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,7 +96,7 @@ def test_nobody_has_started_it(scene: Scene) -> None:
     assert (status.kind, status.waiting, status.is_well) == ("never started", EVENTS, True)
     assert 110 < status.behind_seconds < 300
     assert "40 events = 2 min behind" in str(status) or "40 events = 11" in str(status)
-    assert str(status).endswith("To start it, trigger the Dag enrich_stream.")
+    assert str(status).endswith("To start it, trigger the Dag seen.enrich.")
 
 
 def test_it_runs_and_everything_is_read(scene: Scene) -> None:
@@ -150,7 +150,7 @@ def test_it_is_wanted_and_nobody_keeps_it(scene: Scene) -> None:
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
     status = scene.status()
     assert (status.kind, status.is_well) == ("not kept", False)
-    assert "trigger the Dag enrich_stream" in str(status)
+    assert "trigger the Dag seen.enrich" in str(status)
 
 
 def test_it_crashes_again_and_again(scene: Scene) -> None:
@@ -270,7 +270,7 @@ def test_a_topic_that_does_not_exist_is_said(scene: Scene) -> None:
         ),
         (
             {"snapshot_age_seconds": 7200},
-            "the snapshot is old, 2 h, the bound is 1 h: run the Dag refresh_master_order",
+            "the snapshot is old, 2 h, the bound is 1 h: run the Dag seen.refresh",
         ),
         ({"events": 50, "rejected": 50}, None),
     ],
@@ -301,11 +301,11 @@ def test_a_paused_dag_is_an_alarm_while_the_stream_is_wanted(scene: Scene) -> No
     """A paused Dag of a wanted stream is an alarm with its name; that of a stopped stream is none."""
     wish_running(scene.loader, "seen", "enrich_stream", by="admin")
     scene.hold(APPLICATION)
-    (found,) = alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1), paused_dag="enrich_stream")
-    assert found.startswith("Dag enrich_stream is paused")
+    (found,) = alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1), paused_dag="seen.enrich")
+    assert found.startswith("Dag seen.enrich is paused")
     assert found.endswith("unpause it")
     wish_stopped(scene.loader, "seen", "enrich_stream", by="admin")
-    assert alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1), paused_dag="enrich_stream") == []
+    assert alarms(scene.loader, scene.status(), Bounds(1, 0.1, 0.1), paused_dag="seen.enrich") == []
 
 
 def test_the_newest_check_of_each_suite_counts(scene: Scene) -> None:

@@ -31,7 +31,7 @@ def test_a_column_of_an_older_version_is_named_with_what_to_do(migrated: Setting
         cursor.execute("ALTER TABLE shed_segment RENAME COLUMN replayed_by TO taken_by")
     try:
         with pytest.raises(
-            TableError, match=r"shed_segment\.replayed_by does not exist\. Run the Dag prepare_warehouse"
+            TableError, match=r"shed_segment\.replayed_by does not exist\. Run the pipeline's Dag prepare"
         ):
             check_version(login("loader", migrated))
     finally:
