@@ -79,6 +79,8 @@ class Plans:
 
     def as_text(self) -> str:
         """Return all plans as a table, and the exponent's source."""
+        if not self.found:
+            return f"{self.memory:,} bytes are not enough for any join of {self.workload.rows:,} master rows."
         source = "counted by the estimate" if self.is_counted else "not counted yet, so taken for 1"
         return f"{as_text(self.found, self.workload, self.memory)}\nThe exponent is {source}. Device: {self.device}."
 
@@ -89,6 +91,8 @@ def planner(
     """Return the function that plans a pipeline's join with a snapshot; it reports the plans of all joins, and why."""
 
     def plan(snapshot: PageFile) -> JoinPlan:
+        if not snapshot.row_count:
+            return JoinPlan(reason="the master table is empty")
         found = plans(reader, pipeline, snapshot, device_of(snapshot.path))
         choice = found.choice(pipeline)
         for line in (*found.as_text().splitlines(), f"{pipeline.name} joins by {choice.join}: {choice.reason}"):

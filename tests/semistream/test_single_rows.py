@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from semistream.joins import CHybridJoin, HybridJoin, XHybridJoin
 from semistream.keys import Fingerprint, fingerprint
-from semistream.relation import MemoryRelation, PageFile, Relation, write_page_file
+from semistream.relation import MemoryRelation, Page, PageFile, Relation, write_page_file
 
 from tests.naive import multiset
 from tests.semistream import cases
@@ -99,7 +99,7 @@ def test_a_single_row_is_a_seek_of_its_own() -> None:
     """The counters let a modelled disk charge for single rows, and only for their bytes."""
     table = pa.table({"id": np.arange(1000), "value": np.arange(1000)})
     relation = MemoryRelation(table, ["id"], page_rows=100)
-    page = relation.read_rows(np.array([5, 905, 7]), np.array([5, 905, 7]), ["value"])
+    page = relation.read_rows(np.array([5, 905, 7]), np.array([5, 905, 7]), ["value"], 1000)
     assert page.rows.column("value").to_pylist() == [5, 905, 7]
     assert page.identify(np.array([2, 0])).tolist() == [7, 5]
     assert (relation.counters.rows_read, relation.counters.seeks, relation.counters.bytes_read) == (3, 3, 24)
@@ -121,7 +121,7 @@ def test_every_type_of_column_is_read_as_arrow_reads_it(
     path = tmp_path_factory.mktemp("r") / "r"
     write_page_file(path, table.schema, table.to_batches(), ["id"], page_rows=PAGE_ROWS)
     positions = np.array(data.draw(st.lists(st.integers(0, count - 1), max_size=40)), dtype=np.int64)
-    page = PageFile(path).read_rows(positions, positions, table.column_names)
+    page = PageFile(path).read_rows(positions, positions, table.column_names, 10**6)
     page.rows.validate(full=True)
     assert pa.Table.from_batches([page.rows]) == table.take(pa.array(positions)).combine_chunks()
 
@@ -148,7 +148,7 @@ def test_a_damaged_page_is_found_when_one_of_its_rows_is_read(tmp_path: Path) ->
     (tmp_path / "r").write_bytes(content)
     relation = PageFile(tmp_path / "r")
     with pytest.raises(ValueError, match=r"page \d+ of .* must match its checksum: build the file again"):
-        relation.read_rows(np.arange(len(cases.master_numbers())), np.arange(cases.MASTER_ROWS), ["price"])
+        relation.read_rows(np.arange(len(cases.master_numbers())), np.arange(cases.MASTER_ROWS), ["price"], 1000)
 
 
 def test_only_whole_pages_can_be_read_without_the_page_cache(tmp_path: Path) -> None:
@@ -166,3 +166,43 @@ def test_columns_without_a_place_of_their_own_are_read_with_their_page(tmp_path:
     table = pa.table({"id": [1, 2], "tags": [["a"], ["b", "c"]]})
     write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id"], page_rows=PAGE_ROWS)
     assert not PageFile(tmp_path / "r").reads_rows
+
+
+def test_few_large_rows_are_read_at_once(tmp_path: Path) -> None:
+    """Strings of single rows take no more than the disk buffer, and each row is read once for all of its tuples."""
+    sizes = [200_000 if number % 40 == 7 else 10 for number in range(400)]
+    table = pa.table({"id": np.arange(400), "text": ["x" * size for size in sizes]})
+    write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id"], page_rows=40)
+    relation = PageFile(tmp_path / "r")
+    stream = pa.table({"key": np.tile(np.arange(400), 5)})
+    join = HybridJoin(relation, stream.schema, "key", 4_000_000, single_rows_below=ALWAYS)
+    read: list[int] = []
+    original = join.disk_buffer.read_rows
+
+    def read_rows(positions: np.ndarray, keys: np.ndarray) -> Page:
+        page = original(positions, keys)
+        read.append(page.rows.nbytes)
+        return page
+
+    join.disk_buffer.read_rows = read_rows  # type: ignore[method-assign]
+    joined = _joined(join, stream)
+    assert sum(len(batch) for batch in joined) == 2000
+    assert all(len(text) == sizes[key] for b in joined for key, text in zip(*b.to_pydict().values(), strict=True))
+    assert max(read) <= join.disk_buffer.nbytes
+    assert sum(read) < 1.1 * table.nbytes
+
+
+@pytest.mark.parametrize("below", [-1, float("nan")])
+def test_a_bound_that_is_no_number_of_tuples_is_refused(below: float) -> None:
+    """The error names the parameter and the rule."""
+    stream = cases.stream("int64", [1])
+    with pytest.raises(ValueError, match="single_rows_below must be a number of at least 0, got"):
+        HybridJoin(_relation("int64", None), stream.schema, "a", cases.MEMORY, single_rows_below=below)
+
+
+def test_a_file_whose_rows_are_not_read_one_by_one_takes_no_memory_for_them(tmp_path: Path) -> None:
+    """Where the values of rows are is noted when single rows are read, for the pages that have them."""
+    _relation("int64", tmp_path)
+    opened = PageFile(tmp_path / "r")
+    opened.read_page(0)
+    assert opened._rows is None  # noqa: SLF001 - nothing else shows it

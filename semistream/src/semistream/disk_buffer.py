@@ -80,5 +80,5 @@ class DiskBuffer:
         return self._relation.read_page(page)
 
     def read_rows(self, positions: np.ndarray, keys: np.ndarray) -> Page:
-        """Read single rows into the buffer."""
-        return self._relation.read_rows(positions, keys, self._columns)
+        """Read single rows into the buffer: those, from the first on, whose strings fit."""
+        return self._relation.read_rows(positions, keys, self._columns, self.nbytes)

@@ -154,6 +154,8 @@ class FrontStage:
         self.recorder.frequency[slots] = f
         self.cache.put(page, frequent, slots)
 
+    BYTES_TO_RANK = 32  # for each cached row, while the most frequent ones are found
+
     def most_frequent(self, most: int) -> tuple[Page, np.ndarray]:
         """Return the most frequent cached rows, at most `most`, and the frequency of each."""
         slots = self.cache.used_slots()

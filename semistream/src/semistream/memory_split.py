@@ -45,7 +45,9 @@ class Shares:
 
     def __post_init__(self) -> None:
         total = self.stream_buffer + self.front_stage + self.absent
-        if min(self.stream_buffer, self.front_stage, self.absent) < 0 or total >= 1:
+        if not (
+            min(self.stream_buffer, self.front_stage, self.absent) >= 0 and total < 1
+        ):  # also for what is no number
             raise ValueError(
                 f"shares must not be negative, and their sum must be less than 1, got {self}: correct one of them"
             )

@@ -21,6 +21,10 @@ class SingleRows:
     """
 
     def __init__(self, below: float) -> None:
+        if not below >= 0:
+            raise ValueError(
+                f"single_rows_below must be a number of at least 0, got {below}: use 0 for whole partitions"
+            )
         self.below = below
         self._served = math.inf
 
@@ -34,15 +38,15 @@ class SingleRows:
             self._served = served
         self._served += (served - self._served) * _FADING
 
-    def worth_reading(self, wanted: np.ndarray, waiting: int) -> np.ndarray:
+    def worth_reading(self, wanted: np.ndarray, times: float) -> np.ndarray:
         """Return the partitions that serve enough tuples to be read whole.
 
         Args:
-            wanted: for each of the oldest tuples the partition of its row.
-            waiting: how many tuples wait. The younger ones are taken to want the same partitions as often. One that a
-                single tuple wants says nothing about them.
+            wanted: for each key of the oldest tuples the partition of its row.
+            times: how many times as many tuples wait. The younger ones are taken to want the same partitions as often.
+                One that a single key wants says nothing about them.
         """
         partitions, counts = np.unique(wanted, return_counts=True)
-        served = 1 + (counts - 1) * (waiting / len(wanted))
+        served = 1 + (counts - 1) * times
         self._served = float(served.mean())
         return partitions[served >= self.below]

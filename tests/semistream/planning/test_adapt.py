@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from semistream.joins import CHybridJoin, HybridJoin, OptimisedXHybridJoin
+from semistream.joins import CHybridJoin, HybridJoin, MeshJoin, OptimisedXHybridJoin
 from semistream.memory_split import Shares
 from semistream.modelled_disk import DISK_7200_RPM, SSD, ModelledDisk
 from semistream.planning import PAPERS, Skew, Workload
@@ -154,6 +155,57 @@ def test_the_hottest_rows_stay_cached() -> None:
     join.feed(batch)
     assert join.front_stage.hits - hits == len(keys)
     assert join.relation.counters.pages_read == reads
+
+
+@pytest.mark.parametrize("share", [0.97, -0.1, float("nan")])
+def test_a_division_that_does_not_fit_changes_nothing(share: float) -> None:
+    """The error comes before anything is joined: the tuples that wait still wait."""
+    join = CHybridJoin(relation(), WORKLOAD.stream, "key", MEMORY)
+    keys = np.arange(0, ROWS, 100)
+    join.feed(
+        pa.RecordBatch.from_arrays([pa.array(keys), pa.array(keys), pa.array(keys, pa.int32())], schema=WORKLOAD.stream)
+    )
+    waiting = join.pending
+    with pytest.raises(ValueError, match="shares must not be negative, and their sum must be less than 1"):
+        join.divide_anew(share)
+    assert join.pending == waiting > 0
+    assert sum(len(rows) for rows in join.finish()) == waiting
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.5, 0.6), (0.1, 0.8), (0.8, 0.1)])
+def test_memory_stays_in_its_budget_while_it_is_divided_anew(before: float, after: float) -> None:
+    """The old front stage is gone before the new one is made: the peak is that of a new join."""
+    memory = 8_000_000
+    r = relation()
+    join = CHybridJoin(r, WORKLOAD.stream, "key", memory, shares=Shares(front_stage=before))
+    join.preload()
+    join.divide_anew(before)  # loads kernels
+    del join
+    tracemalloc.start()
+    try:
+        join = CHybridJoin(r, WORKLOAD.stream, "key", memory, shares=Shares(front_stage=before))
+        join.preload()
+        join.divide_anew(after)
+        assert tracemalloc.get_traced_memory()[1] < 1.05 * memory
+    finally:
+        tracemalloc.stop()
+
+
+def test_optimised_x_hybridjoin_keeps_the_first_rows_that_fit() -> None:
+    """Its front stage has the first rows of R after a move, too: as many as that of a new join."""
+    join = OptimisedXHybridJoin(relation(), WORKLOAD.stream, "key", MEMORY, shares=Shares(front_stage=0.1))
+    for share in (0.8, 0.3):
+        join.divide_anew(share)
+        new = OptimisedXHybridJoin(relation(), WORKLOAD.stream, "key", MEMORY, shares=Shares(front_stage=share))
+        first = np.arange(new.front_stage.cache.count)
+        assert not join.front_stage.cache.lacks(first).any()
+
+
+def test_an_adaptation_refuses_a_join_that_it_cannot_follow() -> None:
+    """The error names the joins that it can."""
+    join = MeshJoin(relation(), WORKLOAD.stream, "key", 4 * MEMORY)
+    with pytest.raises(TypeError, match="join must be one of CHybridJoin, OptimisedXHybridJoin, got MeshJoin"):
+        Adaptation(join, WORKLOAD, PAPERS)  # type: ignore[arg-type]
 
 
 def test_a_join_without_a_front_stage_cannot_be_divided_anew() -> None:

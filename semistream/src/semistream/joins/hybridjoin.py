@@ -73,22 +73,25 @@ class HybridJoin(SemiStreamJoin):
             raise ValueError(
                 f"front_stage must belong to a join that has one, {type(self).__name__} has none to change"
             )
+        shares = replace(self.shares, front_stage=front_stage)
+        split = self._divide(self._master, shares)  # refuses what does not fit, while nothing has changed
         joined = SemiStreamJoin.finish(self)
         before = self.front_stage
-        self.shares = replace(self.shares, front_stage=front_stage)
-        self.split = self._divide(self._master, self.shares)
-        self.waiting = WaitingTuples(self.kept, 0, 0)
-        row_bytes = FrontStage.bytes_per_slot(self.cached) + heap_blocks(self.cached, self.shares) * BLOCK_BYTES
-        beside = self.memory // row_bytes - max(before.cache.slots, self.split.cache_slots)
-        kept, frequency = before.most_frequent(max(0, min(beside, self.split.cache_slots)))
+        others = self.memory_used() - self.waiting.nbytes - before.nbytes
+        row_bytes = FrontStage.bytes_per_slot(self.cached) + heap_blocks(self.cached, shares) * (BLOCK_BYTES + 4)
+        beside = (self.memory - others) // row_bytes - max(before.cache.slots, split.cache_slots)
+        beside = beside * row_bytes // (row_bytes + FrontStage.BYTES_TO_RANK)
         hits, known_absent, threshold = before.hits, before.known_absent, before.recorder.threshold
-        del before
+        self.waiting = WaitingTuples(self.kept, 0, 0)
+        kept, frequency = before.most_frequent(max(0, min(beside, split.cache_slots)))
+        del before, self.front_stage  # its memory is free before the next one is made
+        self.shares, self.split = shares, split
         self.front_stage = self._make_front_stage()
         self.front_stage.hits, self.front_stage.known_absent = hits, known_absent
         self.front_stage.recorder.threshold = threshold
         self.front_stage.admit(kept, np.arange(len(frequency)), frequency)
         del kept
-        self.waiting = WaitingTuples(self.kept, self.split.waiting_slots, self.split.waiting_blocks)
+        self.waiting = WaitingTuples(self.kept, split.waiting_slots, split.waiting_blocks)
         return joined
 
     def _disk_phase(self) -> None:
@@ -114,27 +117,26 @@ class HybridJoin(SemiStreamJoin):
     def _join_single_rows(self) -> None:
         """Join the oldest tuples: read a partition whole if it is worth that, and single rows of all others."""
         slots = self.waiting.queue.oldest(self.disk_buffer.single_rows)
-        keys = self.waiting.keys(slots)
+        keys = np.unique(self.waiting.keys(slots))
         positions = self.relation.find(keys)
         absent = positions < 0
         if absent.any():
-            self._output_absent(np.unique(keys[absent]))
-            slots, keys, positions = slots[~absent], keys[~absent], positions[~absent]
-        if not len(slots):
+            self._output_absent(keys[absent])
+            keys, positions = keys[~absent], positions[~absent]
+        if not len(keys):
             return
         partitions = positions // (self.relation.page_rows * self.disk_buffer.partition_pages)
-        whole = self.single_rows.worth_reading(partitions, len(self.waiting))
+        whole = self.single_rows.worth_reading(partitions, len(self.waiting) / len(slots))
         for partition in whole.tolist():
             self._join_partition(self.disk_buffer.partition(partition * self.disk_buffer.partition_pages))
-        single = np.flatnonzero(~np.isin(partitions, whole))
-        if self.relation.codec.exact:  # the first row with a key takes its tuples out of H, a second one finds none
-            self._join(self.disk_buffer.read_rows(positions[single], keys[single]))
-            return
-        single = single[np.unique(positions[single], return_index=True)[1]]
-        self._join(self.disk_buffer.read_rows(positions[single], keys[single]))
-        for g in slots.tolist():
-            if g in self.waiting.queue:  # its fingerprint is that of another key, too
-                self._join_other_candidates(g, int(self.waiting.keys(np.array([g]))[0]), _NO_PAGES)
+        single = ~np.isin(partitions, whole)
+        rows = self.disk_buffer.read_rows(positions[single], keys[single])
+        self._join(rows)
+        if not self.relation.codec.exact:
+            slots = slots[np.isin(self.waiting.keys(slots), rows.keys)]
+            for g in slots.tolist():
+                if g in self.waiting.queue:  # its fingerprint is that of another key, too
+                    self._join_other_candidates(g, int(self.waiting.keys(np.array([g]))[0]), _NO_PAGES)
 
     def _next_page(self) -> tuple[int, int]:
         """Choose a waiting tuple and look up its page. If R lacks its key, output it as unmatched and try the next.

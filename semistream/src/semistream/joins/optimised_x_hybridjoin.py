@@ -21,3 +21,9 @@ class OptimisedXHybridJoin(HybridJoin):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)
         self.preload()
+
+    def divide_anew(self, front_stage: float) -> list[Any]:
+        """Give the front stage another share of the memory; it keeps the first rows of R that fit."""
+        joined = super().divide_anew(front_stage)
+        self.fill()
+        return joined

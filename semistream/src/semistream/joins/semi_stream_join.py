@@ -41,7 +41,7 @@ class SemiStreamJoin(ABC):
         kept: schema of a waiting tuple.
         cached: schema of a row in the front stage.
         probed: tuples of R looked up in H_S so far.
-        seconds: that `feed` and `finish` have taken so far.
+        seconds: that `feed`, `step` and `finish` have taken so far.
     """
 
     paper_name: ClassVar[str]  # the algorithm's name in its paper
@@ -104,7 +104,10 @@ class SemiStreamJoin(ABC):
 
     def step(self) -> list[Any]:
         """Run one iteration of the algorithm's loop, and return its output."""
-        return self._iterate()
+        began = time.perf_counter()
+        joined = self._iterate()
+        self.seconds += time.perf_counter() - began
+        return joined
 
     def finish(self) -> list[Any]:
         """Join all waiting tuples when the stream pauses or ends; `feed` can be called again afterwards."""
@@ -122,8 +125,13 @@ class SemiStreamJoin(ABC):
         but each can be overwritten on its own when the stream changes. If keys of R repeat, it stays empty: the first
         rows of a key may not be all.
         """
+        if not self.front_stage.cache.count:
+            self.fill()
+
+    def fill(self) -> None:
+        """Fill the free slots of the front stage with the first rows of R."""
         cache = self.front_stage.cache
-        most = 0 if cache.count or not self.relation.unique else -(-cache.slots // self.relation.page_rows)
+        most = -(-cache.slots // self.relation.page_rows) if self.relation.unique else 0
         for page in range(min(most, self.relation.pages)):
             if not cache.has_room():
                 return

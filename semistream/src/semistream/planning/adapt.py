@@ -71,12 +71,18 @@ class Adaptation:
     def __init__(
         self, join: HybridJoin, workload: Workload, machine: Machine, clock: Callable[[], float] | None = None
     ) -> None:
+        if not isinstance(join, self.FOLLOWS):
+            raise TypeError(
+                f"join must be one of {', '.join(kind.__name__ for kind in self.FOLLOWS)}, got {type(join).__name__}: "
+                "plan the others anew when they are made"
+            )
         self.join = join
         self.workload = workload
         self.machine = machine
         self.moves = 0
         self._name = next(name for name, kind in BY_NAME.items() if kind.paper_name == join.paper_name)
         self._planned = workload, machine
+        self._is_warm = False
         self._counts = _Counts.of(join)
         self._clock = clock or (lambda: join.seconds)
         self._began = self._clock()
@@ -90,6 +96,9 @@ class Adaptation:
         done = _Counts.of(self.join).since(self._counts)
         slots = self.join.front_stage.cache.slots + self.join.waiting.slots
         if done.tuples < max(_WINDOW * slots, _LEAST_TUPLES):
+            return []
+        if not self._is_warm:  # kernels were loaded, and the first pages checked
+            self._is_warm, self._counts, self._began = True, _Counts.of(self.join), self._clock()
             return []
         self.workload = replace(self.workload, exponent=self._exponent(done))
         self.machine = replace(self.machine, disk=self._disk(done, self._clock() - self._began))
@@ -146,4 +155,7 @@ class Adaptation:
         self.moves += 1
         join.read_partitions_of(best.plan.partition_pages)
         join.single_rows.below = best.plan.single_rows_below
-        return join.divide_anew(best.plan.shares.front_stage)
+        joined = join.divide_anew(best.plan.shares.front_stage)
+        if self.workload.order == "frequency":
+            join.fill()
+        return joined

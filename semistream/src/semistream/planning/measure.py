@@ -125,7 +125,7 @@ def _single_row_seconds() -> tuple[float, float]:
                 began = time.process_time()
                 positions = relation.find(keys)
                 found = time.process_time()
-                relation.read_rows(positions, keys, names)
+                relation.read_rows(positions, keys, names, MEASURED_BYTES)
                 find.append(found - began)
                 read.append(time.process_time() - found)
     return min(find[1:]) / _SINGLE_ROWS, min(read[1:]) / (_SINGLE_ROWS * _COLUMNS)

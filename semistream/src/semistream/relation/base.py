@@ -98,14 +98,17 @@ class Relation(ABC):
         self._last_page = page
         return read
 
-    def read_rows(self, positions: np.ndarray, keys: np.ndarray, columns: Sequence[str]) -> Page:
-        """Read single rows, if `reads_rows`.
+    def read_rows(self, positions: np.ndarray, keys: np.ndarray, columns: Sequence[str], most_bytes: int) -> Page:
+        """Read single rows, if `reads_rows`; if they are too large, only the first of them.
 
         Args:
             positions: of the rows.
             keys: their 64-bit keys.
             columns: what is read of each row.
+            most_bytes: that the strings of the rows may take; one row is read however large it is.
         """
+        fitting = self._fitting(positions, columns, most_bytes)
+        positions, keys = positions[:fitting], keys[:fitting]
         rows = self._read_rows(positions, columns)
         self.counters.rows_read += len(positions)
         self.counters.bytes_read += rows.nbytes
@@ -135,6 +138,10 @@ class Relation(ABC):
     @abstractmethod
     def _read(self, page: int) -> tuple[Page, int]:
         """Read one page. Return it with the number of bytes read."""
+
+    def _fitting(self, positions: np.ndarray, columns: Sequence[str], most_bytes: int) -> int:  # noqa: ARG002 - for those that have strings
+        """Return how many of the rows, from the first on, have strings that fit."""
+        return len(positions)
 
     def _read_rows(self, positions: np.ndarray, columns: Sequence[str]) -> pa.RecordBatch:
         raise NotImplementedError(f"{type(self).__name__} reads whole pages only")

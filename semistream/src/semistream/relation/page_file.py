@@ -57,7 +57,7 @@ class PageFile(IndexedRelation):
         self._key_column = self._stored.get_field_index(self.key[0] if self.codec.exact else fmt.FINGERPRINT)
         self._uncached = _UncachedReader(path, fmt.aligned(self.page_bytes)) if uncached else None
         self.reads_rows = not uncached and RowReader.reads(self.schema)
-        self._rows = RowReader(self._file, self._stored, self.pages if self.reads_rows else 0, self.page_rows)
+        self._rows: RowReader | None = None  # made when the first single row is read
 
     def __enter__(self) -> Self:
         return self
@@ -82,22 +82,28 @@ class PageFile(IndexedRelation):
             message, nbytes = self._uncached.read(offset, length), fmt.aligned(length)
         else:
             message, nbytes = self._file.slice(offset, length), length
-        new = not self._checked[page]
-        if new:
+        if not self._checked[page]:
             self._check(page, message)
+            self._checked[page] = True
         batch = pa.ipc.read_record_batch(message, self._stored)
-        if new and self.reads_rows:
-            self._rows.note(page, batch)
-        self._checked[page] = True
         keys = as_int64(batch.column(self._key_column))
         rows = batch if self.codec.exact else batch.select(self.schema.names)
         return Page(page * self.page_rows, keys, rows), nbytes
 
     def _read_rows(self, positions: np.ndarray, columns: Sequence[str]) -> pa.RecordBatch:
-        pages = positions // self.page_rows
-        for page in np.unique(pages[~self._checked[pages]]).tolist():
-            self._read(page)
-        return self._rows.read(positions, columns)
+        return self._noted(positions).read(positions, columns)
+
+    def _fitting(self, positions: np.ndarray, columns: Sequence[str], most_bytes: int) -> int:
+        return self._noted(positions).fitting(positions, columns, most_bytes)
+
+    def _noted(self, positions: np.ndarray) -> RowReader:
+        """Return the reader of single rows, which knows the pages of some rows."""
+        self._rows = self._rows or RowReader(self._file, self._stored, self.pages, self.page_rows)
+        for page in self._rows.unknown(positions):
+            self._read(page)  # compares the page with its checksum
+            message = self._file.slice(self._offsets[page], self._lengths[page])
+            self._rows.note(page, pa.ipc.read_record_batch(message, self._stored))
+        return self._rows
 
     def _check(self, page: int, message: pa.Buffer) -> None:
         if zlib.crc32(message) != self._checksums[page]:

@@ -19,7 +19,7 @@ _AHEAD = 16  # rows that are prefetched
 class RowReader:
     """Finds the values of any row by the places of its page's buffers in the file.
 
-    A page is noted when it is first used. The places take 24 bytes for each column of a page.
+    A page is noted when one of its rows is first read. The places take 24 bytes for each column of a page.
 
     Args:
         file: the mapped file.
@@ -33,6 +33,7 @@ class RowReader:
         self._schema = schema
         self._page_rows = page_rows
         self._places = np.full((len(schema), 3, pages), _NOWHERE, dtype=np.int64)
+        self._known = np.zeros(pages, dtype=np.bool_)
         self._views = {width: _view(file, width) for width in (1, 2, 4, 8)}
 
     @staticmethod
@@ -43,12 +44,28 @@ class RowReader:
         except ValueError:
             return False
 
+    def unknown(self, positions: np.ndarray) -> list[int]:
+        """Return the pages of rows that have not been noted."""
+        pages = positions // self._page_rows
+        unknown: list[int] = np.unique(pages[~self._known[pages]]).tolist()
+        return unknown
+
     def note(self, page: int, rows: pa.RecordBatch) -> None:
         """Note where the buffers of a page are."""
         for number, column in enumerate(rows.columns):
             for part, buffer in enumerate(column.buffers()):
                 if buffer is not None:
                     self._places[number, part, page] = buffer.address - self._address
+        self._known[page] = True
+
+    def fitting(self, positions: np.ndarray, names: Sequence[str], most_bytes: int) -> int:
+        """Return how many rows, from the first on, have strings of so many bytes together; at least one."""
+        pages, rows = np.divmod(positions, self._page_rows)
+        total = np.zeros(len(rows) + 1, dtype=np.int64)
+        for number, kind in ((self._schema.get_field_index(name), self._schema.field(name).type) for name in names):
+            if arrow.is_variable_width(kind):
+                total += self._offsets(self._places[number], kind, pages, rows)[1]
+        return max(int(np.searchsorted(total[1:], most_bytes, side="right")), min(len(rows), 1))
 
     def read(self, positions: np.ndarray, names: Sequence[str]) -> pa.RecordBatch:
         """Gather columns of the rows at some positions; their pages have been noted."""
@@ -77,12 +94,19 @@ class RowReader:
     def _text(
         self, places: np.ndarray, kind: pa.DataType, pages: np.ndarray, rows: np.ndarray, valid: np.ndarray | None
     ) -> pa.Array:
-        width = 8 if pat.is_large_string(kind) or pat.is_large_binary(kind) else 4
-        starts, offsets = np.empty(len(rows), dtype=np.int64), np.zeros(len(rows) + 1, dtype=np.int64)
-        _measure(self._views[width], places[_VALUES], pages, rows, starts, offsets)
+        starts, offsets = self._offsets(places, kind, pages, rows)
         data = np.empty(int(offsets[-1]), dtype=np.uint8)
         _copy_texts(self._views[1], places[_TEXT], pages, starts, offsets, data)
         return arrow.from_variable_width(kind, offsets, data, valid)
+
+    def _offsets(
+        self, places: np.ndarray, kind: pa.DataType, pages: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return where each string starts in its page's buffer, and the strings' offsets when they are gathered."""
+        width = 8 if pat.is_large_string(kind) or pat.is_large_binary(kind) else 4
+        starts, offsets = np.empty(len(rows), dtype=np.int64), np.zeros(len(rows) + 1, dtype=np.int64)
+        _measure(self._views[width], places[_VALUES], pages, rows, starts, offsets)
+        return starts, offsets
 
 
 def _view(file: pa.Buffer, width: int) -> np.ndarray:
