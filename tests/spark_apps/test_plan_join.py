@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
+from semistream import PageFile, write_page_file
 from semistream.planning import Plan, Skew, Workload, predict
 
+from foundation.connections import Login
 from foundation.errors import SnapshotError
 from spark_apps.enriching.planning import Plans, planner
 from spark_apps.master.frequency import Estimate, store_estimate
@@ -106,3 +108,14 @@ def test_without_a_snapshot_it_says_what_to_run(products: Warehouse, folder: Pat
     """Before the first refresh there is nothing to plan with: the error names the Dag that publishes a snapshot."""
     with pytest.raises(SnapshotError, match=r"Run the Dag sales\.refresh"):
         plan(products.login, SALES, folder, "ssd")
+
+
+def test_a_memory_that_is_too_small_is_said_and_an_empty_table_needs_no_plan(tmp_path: Path) -> None:
+    """Publishing goes on with the papers' parameters; the start of the stream says how much memory is needed."""
+    little = Plans({}, WORKLOAD, 1000, is_counted=False, device="ssd")
+    assert little.as_text() == "1,000 bytes are not enough for any join of 100,000 master rows."
+    assert little.choice(SALES).join == "chybridjoin"
+    nothing = pa.table({"product_id": pa.array([], pa.int64())})
+    write_page_file(tmp_path / "r", nothing.schema, [], ["product_id"])
+    with PageFile(tmp_path / "r") as empty:
+        assert planner(Login("127.0.0.1", 1, "nobody", "", None), SALES)(empty).reason == "the master table is empty"
