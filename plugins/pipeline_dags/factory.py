@@ -43,4 +43,5 @@ def check_files() -> None:
         except PipelineError as error:
             broken.append(error)
     if broken:
-        raise PipelineError("; ".join(error.what.rstrip(".") for error in broken), broken[0].remedy)
+        remedies = dict.fromkeys(error.remedy for error in broken)
+        raise PipelineError("; ".join(error.what.rstrip(".") for error in broken), " ".join(remedies))

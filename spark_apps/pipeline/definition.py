@@ -146,7 +146,23 @@ def read_pipeline(name: str, folder: Path | None = None) -> Pipeline:
         names = ", ".join(pipeline_names(file.parent))
         raise PipelineError(f"pipeline {name!r}: there is no {shown}", f"Name one of: {names}.")
     try:
-        pipeline = Pipeline.model_validate(tomllib.loads(file.read_text("utf-8-sig")))
+        pipeline = _read(file, shown)
+    except (ValueError, RecursionError, MemoryError) as error:
+        said = str(error) or type(error).__name__
+        raise PipelineError(
+            f"{shown} must not have numbers or nesting beyond Python's limits: {said}", CORRECT
+        ) from error
+    if pipeline.name != name:
+        raise PipelineError(
+            f"{shown}: name must be that of the file, {name!r}, got {pipeline.name!r}",
+            "Rename the file or the pipeline.",
+        )
+    return pipeline
+
+
+def _read(file: Path, shown: str) -> Pipeline:
+    try:
+        return Pipeline.model_validate(tomllib.loads(file.read_text("utf-8-sig")))
     except OSError as error:
         raise PipelineError(f"{shown} must be readable: {error.strerror}", "Correct its rights.") from error
     except UnicodeDecodeError as error:
@@ -162,9 +178,3 @@ def read_pipeline(name: str, folder: Path | None = None) -> Pipeline:
             for problem in error.errors()
         )
         raise PipelineError(f"{shown}: {'; '.join(problems)}", CORRECT) from error
-    if pipeline.name != name:
-        raise PipelineError(
-            f"{shown}: name must be that of the file, {name!r}, got {pipeline.name!r}",
-            "Rename the file or the pipeline.",
-        )
-    return pipeline

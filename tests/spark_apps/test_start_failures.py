@@ -95,7 +95,11 @@ def fit(catalogue: Settings, tmp_path_factory: pytest.TempPathFactory) -> Fit:
             'quantity = "int64"',
             "'starts_enriched' must have quantity bigint, got quantity int unsigned. If it",
         ),
-        ('name = "starts"', 'name = "never_made"', "table 'never_made_enriched' does not exist. Run the Dag prepare_"),
+        (
+            'name = "starts"',
+            'name = "never_made"',
+            "table 'never_made_enriched' does not exist. Run the Dag never_made.prepare",
+        ),
         ('table = "product"', 'table = "goods"', "master table 'goods' does not exist. Correct the section [master]."),
         (
             '"price_cents"]\nchanged',
@@ -211,7 +215,7 @@ def test_a_snapshot_that_is_damaged_or_gone(fit: Fit) -> None:
     snapshot.path.write_bytes(pages)
     assert "must match its checksum" in fit.refusal()
     snapshot.path.write_bytes(pages[:-100])
-    assert "must be a complete page file: build it again. Run the Dag sales.refresh" in fit.refusal()
+    assert "must be a complete page file: build it again. Run the Dag starts.refresh" in fit.refusal()
     snapshot.manifest.write_text("{")
     assert f"{snapshot.manifest} must be the JSON of a snapshot" in fit.refusal()
     snapshot.manifest.unlink()

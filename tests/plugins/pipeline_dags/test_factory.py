@@ -74,6 +74,8 @@ def test_broken_files_are_one_import_error_beside_the_dags_of_the_others(write: 
         "not_a_number.toml: memory_mb: Input should be a valid integer, got 'much'",
         "renamed.toml: name must be that of the file, 'renamed', got 'other_name'",
         "no_toml.toml must be TOML",
+        "Correct the file",
+        "Rename the file or the pipeline.",
         "folder.toml",
         "unreadable.toml must be readable: Input/output error",
     ):

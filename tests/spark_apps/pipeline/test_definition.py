@@ -123,3 +123,20 @@ def test_a_file_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
     (folder / "changed.toml").write_bytes(SALES.encode() + "# caf\u00e9\n".encode("latin-1"))
     with pytest.raises(PipelineError, match=r"^pipelines/changed\.toml must be UTF-8: .*0xe9"):
         read_pipeline("changed", folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = " + "[" * 100_000,
+        "memory_mb = 8" + "0" * 5000,
+        SALES.replace('"price_cents / 100"', '"quantity' + " + quantity" * 100_000 + '"'),
+        SALES.replace('"price_cents / 100"', '"' + "-" * 100_000 + 'price_cents"'),
+    ],
+    ids=["nested lists", "a number of 5,001 digits", "a long sum", "many signs"],
+)
+def test_a_file_beyond_pythons_limits_is_an_error_of_this_file(tmp_path: Path, text: str) -> None:
+    """Nesting and numbers beyond Python's limits are an error of this file, so other files can still be read."""
+    folder = written(tmp_path, text)
+    with pytest.raises(PipelineError, match=r"changed\.toml must not have numbers or nesting beyond Python's limits"):
+        read_pipeline("changed", folder)
