@@ -67,8 +67,20 @@ class Plans:
         plan = self.found[name].plan
         return JoinPlan(
             name, plan.shares.front_stage, plan.partition_pages, plan.single_rows_below,
-            self.workload.exponent, self.device, reason([self.found[name]]),
+            self.workload.exponent, self.device, self._reason(name, pipeline),
         )  # fmt: skip
+
+    def _reason(self, name: str, pipeline: Pipeline) -> str:
+        """Return why this join, and why not the fastest one."""
+        fastest = max(self.found, key=lambda each: self.found[each].rate)
+        why = ""
+        if pipeline.join not in {AUTO, SHEDS}:
+            why = " The pipeline's file names it."
+        elif fastest != name and pipeline.batch_seconds is not None:
+            why = " It is the one that can shed, which batch_seconds needs."
+        elif fastest != name:
+            why = f" {fastest} is hardly faster, and its rows in memory follow the stream less or not at all."
+        return reason([self.found[name]]) + why
 
     def _fastest(self) -> str:
         """Return the fastest join, but CHYBRIDJOIN if it is nearly as fast: its cache follows a skew that moves."""
