@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from spark_apps.events.reader import EventReader
 from spark_apps.pipeline.definition import read_pipeline
+from spark_apps.pipeline.event_field import EventField
 
 EVENTS = 65_536
 ROUNDS = 5
@@ -50,7 +51,7 @@ def seconds_an_event(reader: EventReader, events: list[bytes]) -> float:
 def main() -> None:
     """Measure each form and print a table."""
     source = read_pipeline("sales").source
-    reader = EventReader({**source.fields, "note": "string"}, ["product_id"])
+    reader = EventReader({**source.fields, "note": EventField(type="string")}, ["product_id"])
     print("| form of the event | us an event | events a second |\n| --- | --- | --- |")
     for form, rewrite in FORMS.items():
         events = [rewrite(PLAIN % (number, number, "")).encode() for number in range(EVENTS)]

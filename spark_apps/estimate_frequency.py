@@ -23,19 +23,24 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from foundation.connections import login
-from foundation.errors import FreshetError, PipelineError
+from foundation.errors import FreshetError
 from foundation.settings import settings
+from spark_apps.events.reader import EventReader
 from spark_apps.master.frequency import WEIGHT, Estimate, merge, read_estimate, store_estimate
 from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running.failures import one_line
 from spark_apps.running.session import create_session, kafka_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+
     from foundation.settings import Settings
     from spark_apps.pipeline.definition import Pipeline
 
 MINUTE = 60_000
-COUNTED_AS = {"int64": "BIGINT", "uint32": "BIGINT", "string": "STRING", "uuid": "STRING"}
+COUNTED_AS = {"int64": "BIGINT", "int32": "INT", "uint32": "BIGINT", "string": "STRING", "uuid": "STRING"}
 
 
 @dataclass(frozen=True)
@@ -100,12 +105,6 @@ def estimate(config: Settings, pipeline: Pipeline, window: Window) -> str:
 def count_keys(config: Settings, pipeline: Pipeline, since: int, until: int, keep: int) -> Estimate:
     """Count an interval's events that have a key: their total, and how many have each of the most frequent keys."""
     key = pipeline.master.key
-    unfit = {name: pipeline.source.fields[name] for name in key if pipeline.source.fields[name] not in COUNTED_AS}
-    if unfit:
-        raise PipelineError(
-            f"master.key must have fields of the types {', '.join(COUNTED_AS)} to be counted, got {unfit}",
-            "Name another key in the pipeline's file.",
-        )
     session = create_session(f"estimate_frequency {pipeline.name}")
     interval = {
         "startingTimestamp": str(since),
@@ -114,14 +113,26 @@ def count_keys(config: Settings, pipeline: Pipeline, since: int, until: int, kee
         "failOnDataLoss": "false",  # an estimate can do without events that the broker removes meanwhile
     }
     events = session.read.format("kafka").options(**kafka_options(config, pipeline.source.topic) | interval).load()
-    fields = ", ".join(f"`{name}` {COUNTED_AS[pipeline.source.fields[name]]}" for name in key)
-    keys = events.select(f.from_json(f.col("value").cast("string"), fields).alias("event")).select("event.*").dropna()
+    columns = ", ".join(f"`{name}` {COUNTED_AS[pipeline.source.fields[name].kind]}" for name in key)
+    keys = events.select("partition", "offset", "value").mapInArrow(_keys_of(pipeline), columns).dropna()
     seen = Observation()
     counted = keys.groupBy(*key).agg(f.count("*").cast("double").alias(WEIGHT)).observe(seen, f.sum(WEIGHT).alias("n"))
     heaviest = counted.orderBy(f.desc(WEIGHT), *key).limit(keep).toArrow()
     total = seen.get["n"] or 0.0
     session.stop()
     return Estimate(until, total, heaviest)
+
+
+def _keys_of(pipeline: Pipeline) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function that reads events' keys, for Spark to run in its workers."""
+    fields = {name: pipeline.source.fields[name] for name in pipeline.master.key}
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reader = EventReader(fields, fields)
+        for batch in batches:
+            yield reader.read(*batch.columns).events.select(list(fields))
+
+    return read
 
 
 if __name__ == "__main__":

@@ -79,7 +79,8 @@ class Landing:
                 for name, expression in pipeline.enriched.computed.items():
                     flat[name] = compute_expression(expression, flat)
                 shown = [*(name for name in key if name not in columns), *columns, *pipeline.enriched.computed]
-                yield messages(self._incarnation, key, shown, pa.table(flat))
+                json_fields = [name for name, field in pipeline.source.fields.items() if field.kind == "json"]
+                yield messages(self._incarnation, key, shown, pa.table(flat), json_fields)
 
     def reject(self, batch: pa.RecordBatch, rejected: list[tuple[int, str]]) -> None:
         """Load events that cannot be read, each with its reason."""
@@ -170,8 +171,9 @@ class Landing:
                 cursor.execute(statement, (self._incarnation, part, offsets[start : start + self.listed]))
 
     def _load_events(self, kind: str, rows: pa.Table, columns: list[str]) -> None:
+        fields = self._pipeline.source.fields
         for name in columns:
-            if self._pipeline.source.fields.get(name) == "uuid":
+            if name in fields and fields[name].kind == "uuid":
                 rows = rows.set_column(rows.column_names.index(name), name, uuid_bytes(rows[name]))
         self._load(kind, rows, columns)
 

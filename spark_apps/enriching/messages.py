@@ -10,8 +10,10 @@ import pyarrow as pa
 from pyarrow import compute
 from pyarrow import types as arrow_types
 
+from spark_apps.events.base64_text import base64_texts
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 SCHEMA = pa.schema(
     [
@@ -25,7 +27,9 @@ SPARK_SCHEMA = "key string, value string, headers array<struct<key: string, valu
 _PLAIN = r'^[^"\\\x00-\x1f]*$'
 
 
-def messages(incarnation: int, key: Sequence[str], columns: Sequence[str], rows: pa.Table) -> pa.RecordBatch:
+def messages(
+    incarnation: int, key: Sequence[str], columns: Sequence[str], rows: pa.Table, json_columns: Collection[str] = ()
+) -> pa.RecordBatch:
     """Make one message for each row.
 
     Args:
@@ -33,8 +37,10 @@ def messages(incarnation: int, key: Sequence[str], columns: Sequence[str], rows:
         key: the columns of the message's key: all messages with the same key are in one partition.
         columns: the columns of the JSON.
         rows: must have those columns, kafka_partition and kafka_offset.
+        json_columns: the columns whose texts are JSON already.
     """
-    texts = [_json(rows[name].combine_chunks()) for name in columns]
+    written = {name: rows[name].combine_chunks() for name in columns}
+    texts = [column.fill_null("null") if name in json_columns else _json(column) for name, column in written.items()]
     parts = [
         compute.binary_join_element_wise(f'"{name}":', text, "") for name, text in zip(columns, texts, strict=True)
     ]
@@ -52,8 +58,10 @@ def _json(column: pa.Array) -> pa.Array:
     elif arrow_types.is_floating(column.type):
         # Infinity and NaN become null: JSON has neither, and in SQL a division by zero is NULL.
         text = compute.if_else(compute.is_finite(column), column.cast(pa.string()), None)
-    elif arrow_types.is_integer(column.type) or arrow_types.is_decimal(column.type):
+    elif _is_written_alike(column.type):
         text = column.cast(pa.string())
+    elif arrow_types.is_binary(column.type):
+        text = compute.binary_join_element_wise('"', base64_texts(column), '"', "")
     else:
         column = column.cast(pa.string())  # for example a date
         if compute.all(compute.match_substring_regex(column, _PLAIN), min_count=0).as_py():
@@ -61,6 +69,11 @@ def _json(column: pa.Array) -> pa.Array:
         else:
             text = pa.array([None if each is None else json.dumps(each) for each in column.to_pylist()], pa.string())
     return text.fill_null("null")
+
+
+def _is_written_alike(kind: pa.DataType) -> bool:
+    """Return whether Arrow's text of a value is its JSON."""
+    return bool(arrow_types.is_integer(kind) or arrow_types.is_decimal(kind) or arrow_types.is_boolean(kind))
 
 
 def _headers(incarnation: int, rows: pa.Table) -> pa.Array:

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import json
+from json.decoder import scanstring  # type: ignore[attr-defined]  # it is there, and json itself reads strings with it
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from spark_apps.pipeline.fields import UnreadableEventError
+from spark_apps.pipeline.json_values import UnreadableEventError, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-    from spark_apps.pipeline.fields import Kind
+    from spark_apps.pipeline.event_field import EventField
+    from spark_apps.pipeline.json_path import Step, Tree
 
 _LONGEST_SHOWN = 60
+_SPACE = " \t\n\r"
+_whole = json.JSONDecoder().raw_decode
 
 
-class _Pairs(list):  # type: ignore[type-arg]
-    """The name-value pairs of a JSON object; a class of its own, because json returns an array as a list, too."""
-
-
-def read_carefully(value: bytes | None, kinds: Mapping[str, Kind], nullable: Collection[str]) -> dict[str, Any]:
-    """Read one event.
+def read_carefully(
+    value: bytes | None, fields: Mapping[str, EventField], tree: Tree, nullable: Collection[str]
+) -> dict[str, Any]:
+    """Read one event; a field that is null, or missing and optional, is None.
 
     Args:
         value: the event's bytes.
-        kinds: the fields that it must have, with their types; others are ignored.
+        fields: the fields that it must have, others are ignored.
+        tree: where it has them.
         nullable: the fields that are allowed to be null.
 
     Raises:
@@ -32,43 +35,96 @@ def read_carefully(value: bytes | None, kinds: Mapping[str, Kind], nullable: Col
     """
     if not value:
         raise UnreadableEventError("no value" if value is None else "an empty value")
-    given = _fields_of(value, kinds)
+    try:
+        return _row(dict(_found(_checked(value), tree)), fields, nullable)
+    except RecursionError:
+        raise UnreadableEventError("not JSON that we read: nested too deeply") from None
+
+
+def _row(given: Mapping[str, str], fields: Mapping[str, EventField], nullable: Collection[str]) -> dict[str, Any]:
+    """Return the values of an event's fields; `given` has the JSON of those that are there."""
     row: dict[str, Any] = {}
-    for name, kind in kinds.items():
+    for name, field in fields.items():
         if name not in given:
-            raise UnreadableEventError(f"{name}: missing")
-        if given[name] is None and name in nullable:
+            if not field.optional:
+                raise UnreadableEventError(f"{name}: missing")
+            row[name] = None
+            continue
+        content = json.loads(given[name])
+        if content is None and name in nullable:
             row[name] = None
             continue
         try:
-            row[name] = kind.read(given[name])
+            row[name] = read_json(field, content, given[name])
         except UnreadableEventError as rule:
-            raise UnreadableEventError(f"{name}: {rule}, got {_shown(given[name])}") from None
+            raise UnreadableEventError(f"{name}: {rule}, got {_shown(content)}") from None
     return row
 
 
-def _fields_of(value: bytes, known: Collection[str]) -> dict[str, Any]:
-    """Return the values of the known fields; a known field that occurs twice is an error."""
+def _checked(value: bytes) -> str:
+    """Return the text of an event that is a JSON object."""
     try:
-        event = json.loads(value.decode("utf-8"), object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+        text = value.decode("utf-8")
+        event = json.loads(text, parse_constant=_refuse_constant)
     except UnicodeDecodeError as problem:
         raise UnreadableEventError(f"not UTF-8: byte {problem.start}") from None
     except json.JSONDecodeError as problem:
         raise UnreadableEventError(f"not JSON: {problem}") from None
-    except RecursionError:
-        raise UnreadableEventError("not JSON that we read: nested too deeply") from None
     except ValueError as problem:  # a number of thousands of digits
         raise UnreadableEventError(f"not JSON that we read: {problem}") from None
-    if not isinstance(event, _Pairs):
+    if not isinstance(event, dict):
         raise UnreadableEventError("not a JSON object")
-    given: dict[str, Any] = {}
-    for name, content in event:
-        if name not in known:
+    return text
+
+
+def _found(text: str, tree: Tree) -> Iterator[tuple[str, str]]:
+    """Yield each field in an object or array, with the JSON of its value; a field that is there twice is an error.
+
+    Args:
+        text: valid JSON.
+        tree: where the fields are in it.
+    """
+    seen: set[Step] = set()
+    for step, content in _children(text):
+        target = tree.get(step)
+        if target is None:
             continue
-        if name in given:
-            raise UnreadableEventError(f"{name}: there twice")
-        given[name] = content
-    return given
+        if step in seen:
+            raise UnreadableEventError(f"{_first_field(target)}: there twice")
+        seen.add(step)
+        if isinstance(target, str):
+            yield target, content
+        else:
+            yield from _found(content, target)
+
+
+def _children(text: str) -> Iterator[tuple[Step, str]]:
+    """Yield the members of an object or the elements of an array, each with the JSON of its value."""
+    at = _behind_space(text, 0)
+    opening = text[at]
+    if opening not in "{[":
+        return
+    at, index = _behind_space(text, at + 1), 0
+    while text[at] not in "}]":
+        step: Step = index
+        if opening == "{":
+            step, at = scanstring(text, at + 1)
+            at = _behind_space(text, _behind_space(text, at) + 1)
+        _, end = _whole(text, at)
+        yield step, text[at:end]
+        at, index = _behind_space(text, end), index + 1
+        if text[at] == ",":
+            at = _behind_space(text, at + 1)
+
+
+def _behind_space(text: str, at: int) -> int:
+    while text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def _first_field(target: str | Tree) -> str:
+    return target if isinstance(target, str) else _first_field(next(iter(target.values())))
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spark_apps.events.words import padded
+from spark_apps.events.zones import local_offsets
+from spark_apps.pipeline.fields import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-    from spark_apps.pipeline.fields import Kind
+    from spark_apps.pipeline.event_field import EventField
+    from spark_apps.pipeline.json_path import Step, Tree
 
-Step = str | int  # the name of a member, or the index of an element
-Tree = dict[Step, "str | Tree"]  # where a step leads: to a field of this name, or further
 _NO_INDEX = -1
 
 
@@ -35,8 +36,13 @@ class Layout(NamedTuple):
         required: a bit for each entry that an event must have.
         kinds: by field, the number of its type (spark_apps/pipeline/fields.py).
         nullable: by field, whether it is allowed to be null.
-        least: by field, the smallest integer.
-        most: by field, the largest integer.
+        quoted: by field, whether a number may stand in quotes.
+        least: by field, the smallest number.
+        most: by field, the largest number.
+        fractions: by field, how many digits behind the point are read as part of a whole number.
+        zones: by field, where its time zone begins in the next two; and where the last one ends.
+        zone_starts: the local times, in milliseconds, from which on a zone has another offset.
+        zone_offsets: those offsets, in milliseconds.
     """
 
     names: np.ndarray
@@ -48,20 +54,26 @@ class Layout(NamedTuple):
     required: int
     kinds: np.ndarray
     nullable: np.ndarray
+    quoted: np.ndarray
     least: np.ndarray
     most: np.ndarray
+    fractions: np.ndarray
+    zones: np.ndarray
+    zone_starts: np.ndarray
+    zone_offsets: np.ndarray
 
 
-def layout_of(kinds: Mapping[str, Kind], tree: Tree, nullable: set[str], optional: set[str]) -> Layout:
+def layout_of(fields: Mapping[str, EventField], tree: Tree, nullable: Collection[str]) -> Layout:
     """Return the layout of fields.
 
     Args:
-        kinds: the fields' types.
+        fields: what the pipeline's file says about them.
         tree: where an event has them.
-        nullable: the fields that are allowed to be null.
-        optional: the fields that an event need not have.
+        nullable: those that are allowed to be null.
     """
-    numbers = {name: number for number, name in enumerate(kinds)}
+    kinds = [kind_of(field) for field in fields.values()]
+    zones = [local_offsets(field.zone) for field in fields.values()]
+    numbers = {name: number for number, name in enumerate(fields)}
     nodes: list[Tree] = [tree]
     steps: list[Step] = []
     targets: list[int] = []
@@ -70,7 +82,7 @@ def layout_of(kinds: Mapping[str, Kind], tree: Tree, nullable: set[str], optiona
     for node in nodes:  # grows meanwhile
         for step, target in node.items():
             if isinstance(target, str):
-                required |= (target not in optional) << len(steps)
+                required |= (not fields[target].optional) << len(steps)
                 targets.append(numbers[target])
             else:
                 targets.append(~len(nodes))
@@ -86,8 +98,13 @@ def layout_of(kinds: Mapping[str, Kind], tree: Tree, nullable: set[str], optiona
         entries=np.array(entries),
         arrays=np.array([any(isinstance(step, int) for step in node) for node in nodes]),
         required=required,
-        kinds=np.array([kind.number for kind in kinds.values()]),
-        nullable=np.array([name in nullable for name in kinds]),
-        least=np.array([kind.least for kind in kinds.values()]),
-        most=np.array([kind.most for kind in kinds.values()]),
+        kinds=np.array([kind.number for kind in kinds]),
+        nullable=np.array([name in nullable for name in fields]),
+        quoted=np.array([field.quoted for field in fields.values()]),
+        least=np.array([kind.least for kind in kinds]),
+        most=np.array([kind.most for kind in kinds]),
+        fractions=np.array([kind.fraction for kind in kinds]),
+        zones=np.cumsum([0, *(len(starts) for starts, _ in zones)]),
+        zone_starts=np.concatenate([starts for starts, _ in zones]),
+        zone_offsets=np.concatenate([offsets for _, offsets in zones]),
     )

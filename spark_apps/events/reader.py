@@ -18,10 +18,14 @@ from spark_apps.events.columns import column, memory_for, settle_floats
 from spark_apps.events.layout import layout_of
 from spark_apps.events.words import WIDTH, padded
 from spark_apps.pipeline.definition import TOPIC_POSITION
-from spark_apps.pipeline.fields import KINDS, UnreadableEventError
+from spark_apps.pipeline.fields import FLOATING, kind_of
+from spark_apps.pipeline.json_path import tree_of
+from spark_apps.pipeline.json_values import UnreadableEventError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from spark_apps.pipeline.event_field import EventField
 
 _LONGEST_REASON = 200
 
@@ -43,23 +47,30 @@ class EventReader:
     """Reads batches of one pipeline's events.
 
     Args:
-        fields: name and type of each field that an event must have; others are ignored.
-        nullable: the fields that are allowed to be null: an event with a null key is readable, it matches nothing.
+        fields: what the pipeline's file says about each field of an event; others are ignored.
+        key: the fields of the key: an event with a null key is readable, it matches nothing.
         read_one: reads an event that is not plain.
     """
 
     def __init__(
         self,
-        fields: Mapping[str, str],
-        nullable: Iterable[str],
+        fields: Mapping[str, EventField],
+        key: Iterable[str],
         read_one: Callable[..., dict[str, Any]] = read_carefully,
     ) -> None:
-        self._kinds = {name: KINDS[kind] for name, kind in fields.items()}
-        self._nullable = set(nullable)
+        self._fields = fields
+        self._nullable = {*key, *(name for name, field in fields.items() if field.optional)}
+        self._tree = tree_of({name: field.steps(name) for name, field in fields.items()})
         self._read_one = read_one
-        columns = [(name, kind.arrow) for name, kind in self._kinds.items()]
+        self._kinds = [kind_of(field) for field in fields.values()]
+        columns = [(name, kind.arrow) for name, kind in zip(fields, self._kinds, strict=True)]
         self.schema = pa.schema([(TOPIC_POSITION[0], pa.int32()), (TOPIC_POSITION[1], pa.int64()), *columns])
-        self._layout = layout_of(self._kinds, {name: name for name in fields}, self._nullable, set())
+        self._defaults = {
+            name: pa.scalar(field.default_value(), self.schema.field(name).type)
+            for name, field in fields.items()
+            if field.default is not None
+        }
+        self._layout = layout_of(fields, self._tree, self._nullable)
         self._stack = np.empty((2, len(self._layout.entries)), np.int64)
         self._name = np.empty(max(WIDTH, len(self._layout.names)), np.uint8)
 
@@ -74,7 +85,7 @@ class EventReader:
         places: list[int] = []
         for place in np.flatnonzero(~plain).tolist():
             try:
-                row = self._read_one(values[place].as_py(), self._kinds, self._nullable)
+                row = self._read_one(values[place].as_py(), self._fields, self._tree, self._nullable)
             except UnreadableEventError as reason:
                 rejected.append((place, _storable(reason)))
             else:
@@ -84,8 +95,8 @@ class EventReader:
         if rows:
             together = pa.concat_batches([events, pa.RecordBatch.from_pylist(rows, self.schema)])
             order = np.argsort(np.concatenate([np.flatnonzero(plain), places]), kind="stable")
-            return ReadBatch(together.take(pa.array(order)), rejected)
-        return ReadBatch(events, rejected)
+            events = together.take(pa.array(order))
+        return ReadBatch(self._with_defaults(events), rejected)
 
     def _scan(self, values: pa.Array) -> tuple[np.ndarray, list[pa.Array]]:
         """Return which events of a batch are plain, and the columns of those."""
@@ -95,12 +106,19 @@ class EventReader:
         data = padded(filled.buffers()[2] or b"")
         plain = np.zeros(count, np.bool_)
         scanned = memory_for(len(self._kinds), count)
+        scanned.starts[:] = -1  # an optional field is null until it is found
         scanner.scan(data, bounds, self._layout, self._stack, self._name, plain, scanned)
-        for field, kind in enumerate(self._kinds.values()):
-            if pa.types.is_floating(kind.arrow):
+        for field, kind in enumerate(self._kinds):
+            if kind.number == FLOATING:
                 settle_floats(data, scanned, field, plain)
         rows = slice(None) if plain.all() else plain  # a slice needs no copy
-        return plain, [column(data, scanned, field, rows, kind) for field, kind in enumerate(self._kinds.values())]
+        return plain, [column(data, scanned, field, rows, kind) for field, kind in enumerate(self._kinds)]
+
+    def _with_defaults(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """Put defaults in the place of nulls."""
+        for name, value in self._defaults.items():
+            events = events.set_column(events.schema.get_field_index(name), name, events[name].fill_null(value))
+        return events
 
 
 def _storable(reason: UnreadableEventError) -> str:

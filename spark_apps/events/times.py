@@ -7,24 +7,33 @@ from typing import TYPE_CHECKING
 from semistream.kernels import inlined, kernel
 
 from spark_apps.events.tokens import COLON, DOT, MINUS, NINE, PLUS, ZERO
-from spark_apps.pipeline.fields import FIRST_YEAR, LAST_YEAR
+from spark_apps.events.zones import UNKNOWN
+from spark_apps.pipeline.json_values import FIRST_YEAR, LAST_YEAR
 from spark_apps.warehouse.civil_days import first_day
 
 if TYPE_CHECKING:
     import numpy as np
 
-NO_TIME = -(2**63)  # stands for a text that is no time, or that only the careful reader knows
-_T, _Z = ord("T"), ord("Z")
+NO_TIME = UNKNOWN  # stands for a text that is no time, or one that only the careful reader knows
+_T, _SPACE, _Z = ord("T"), ord(" "), ord("Z")
 _MINUTE, _DAY = 60_000, 86_400_000  # in milliseconds
 _FIRST, _END = first_day(FIRST_YEAR, 1) * _DAY, first_day(LAST_YEAR + 1, 1) * _DAY
-_SECONDS_END = 19  # of 2026-01-02T03:04:05
+_DATE_END, _SECONDS_END = 10, 19  # of 2026-01-02T03:04:05
 _MOST_FRACTION_DIGITS = 9
 
 
 @kernel
-def read_time(data: np.ndarray, start: int, stop: int) -> int:
-    """Read 2026-01-02T03:04:05 with zero to nine digits of fraction behind it, and Z or an offset."""
-    if stop - start <= _SECONDS_END or data[start + 10] != _T:
+def read_time(data: np.ndarray, start: int, stop: int, zone_starts: np.ndarray, zone_offsets: np.ndarray) -> int:
+    """Read 2026-01-02T03:04:05 with zero to nine digits of fraction behind it, and Z or an offset or a zone's own.
+
+    Args:
+        data: the events' bytes.
+        start: where the text begins.
+        stop: where it ends.
+        zone_starts: from which local times on the zone has another offset; empty if there is no zone.
+        zone_offsets: those offsets.
+    """
+    if stop - start < _SECONDS_END or data[start + 10] not in (_T, _SPACE):
         return NO_TIME
     if data[start + 13] != COLON or data[start + 16] != COLON:
         return NO_TIME
@@ -33,7 +42,7 @@ def read_time(data: np.ndarray, start: int, stop: int) -> int:
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60) or day == NO_TIME:  # noqa: PLR2004
         return NO_TIME
     at, fraction = start + _SECONDS_END, 0
-    if data[at] == DOT:
+    if at < stop and data[at] == DOT:
         first, unit = at + 1, 100
         at = first
         while at < stop and ZERO <= data[at] <= NINE:
@@ -42,9 +51,28 @@ def read_time(data: np.ndarray, start: int, stop: int) -> int:
             at += 1
         if not 1 <= at - first <= _MOST_FRACTION_DIGITS:
             return NO_TIME
-    shift = _offset(data, at, stop)
-    moment = day * _DAY + ((hour * 60 + minute) * 60 + second) * 1000 + fraction - shift
-    return int(moment) if shift != NO_TIME and _FIRST <= moment < _END else NO_TIME
+    local = day * _DAY + ((hour * 60 + minute) * 60 + second) * 1000 + fraction
+    shift = _offset(data, at, stop) if at < stop else _zone_offset(local, zone_starts, zone_offsets)
+    return NO_TIME if shift == NO_TIME else in_range(local - shift)
+
+
+@kernel
+def in_range(moment: int) -> int:
+    """Return a time if the warehouse has such times, else NO_TIME."""
+    return int(moment) if _FIRST <= moment < _END else NO_TIME
+
+
+@kernel
+def _zone_offset(local: int, starts: np.ndarray, offsets: np.ndarray) -> int:
+    """Return the offset of a local time, NO_TIME if there is none."""
+    first, last = 0, len(starts)  # the starts before `first` are not after it, those from `last` on are
+    while first < last:
+        middle = (first + last) // 2
+        if starts[middle] <= local:
+            first = middle + 1
+        else:
+            last = middle
+    return int(offsets[first - 1]) if first > 0 else NO_TIME
 
 
 @kernel
@@ -72,6 +100,13 @@ def read_day(data: np.ndarray, start: int) -> int:
         return NO_TIME
     before = first_day(year, month) - 1
     return before + day if 1 <= day < first_day(year, month + 1) - before else NO_TIME
+
+
+@kernel
+def read_date(data: np.ndarray, start: int, stop: int) -> int:
+    """Read 2026-01-02 as days since 1970."""
+    day = read_day(data, start) if stop - start == _DATE_END else NO_TIME
+    return day if day >= _FIRST // _DAY else NO_TIME
 
 
 @kernel

@@ -10,16 +10,44 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from semistream.kernels import Integer, inlined, kernel
 
+from spark_apps.events.base64_text import decoded_size
 from spark_apps.events.escapes import text_size
-from spark_apps.events.times import NO_TIME, read_time
-from spark_apps.events.tokens import DOT, MINUS, NINE, NOTHING, PLUS, QUOTE, ZERO, is_exponent, scalar_end, string_end
+from spark_apps.events.times import NO_TIME, in_range, read_date, read_time
+from spark_apps.events.tokens import (
+    DOT,
+    MINUS,
+    NINE,
+    NOTHING,
+    PLUS,
+    QUOTE,
+    ZERO,
+    is_exponent,
+    number_end,
+    scalar_end,
+    string_end,
+    value_end,
+)
 from spark_apps.events.words import WIDTH, decimal, each, is_hex, leading, not_digits, word_at
-from spark_apps.pipeline.fields import FLOATING, INTEGER, LONGEST_TEXT, TEXT, TIMESTAMP, UUID
+from spark_apps.pipeline.fields import (
+    BOOLEAN,
+    BYTES,
+    COUNTED_TIME,
+    DATE,
+    DECIMAL,
+    FLOATING,
+    INTEGER,
+    JSON,
+    SCANNED_DIGITS,
+    TEXT,
+    TIMESTAMP,
+    UUID,
+)
+from spark_apps.pipeline.json_values import LONGEST_TEXT
 
 if TYPE_CHECKING:
     from spark_apps.events.layout import Layout
 
-_EIGHT = ord("8")
+_EIGHT, _N, _T = ord("8"), ord("n"), ord("t")
 _UUID_LENGTH, _VERSION, _VARIANT = 36, 14, 19  # the latter two: places of the digits of version and variant
 _WORDS = np.array([0, 8, 16, 24, _UUID_LENGTH - WIDTH])  # where the words that cover a UUID begin
 _DASHES, _ZEROS, _LOWER_CASE = each(ord("-")), each(ord("0")), each(0x20)
@@ -36,11 +64,11 @@ class Columns(NamedTuple):
     """What the scanner writes, by field and event.
 
     Attributes:
-        numbers: an integer, or a time in milliseconds.
+        numbers: an integer, a decimal without its point, a time in milliseconds, a day, or 1 for true.
         floats: the value of a FLOATING; NaN if its text is yet to be read.
         starts: where a value begins, without the quote; -1 if it is null or missing.
         ends: where it ends.
-        sizes: the bytes of a text without its escapes.
+        sizes: the bytes of a text without its escapes, of JSON, or of what base64 stands for.
     """
 
     numbers: np.ndarray
@@ -58,31 +86,38 @@ def read_value(data: np.ndarray, start: int, end: int, layout: Layout, field: in
         last, escaped = string_end(data, start, end)
         stop = last + 1
     else:
-        stop = scalar_end(data, start, end)
+        stop = value_end(data, start, end) if kind == JSON else scalar_end(data, start, end)
         last = stop
     if last < 0:
         return NOTHING
     lead = data[start]
     quoted = lead == QUOTE
-    if stop - start == 4 and lead == 110:  # noqa: PLR2004 - null
+    if stop - start == 4 and lead == _N:  # noqa: PLR2004 - null
         columns.starts[place] = _NULL
         return stop if layout.nullable[field] else NOTHING
+    if kind == JSON:
+        columns.starts[place], columns.ends[place], columns.sizes[place] = start, stop, stop - start
+        return stop
     first = start + quoted
     columns.starts[place], columns.ends[place] = first, last
-    if quoted:
-        good = _read_quoted(data, first, last, escaped, kind, place, columns)
+    if lead > NINE:
+        columns.numbers[place] = lead == _T
+        good = kind == BOOLEAN
+    elif not quoted or (layout.quoted[field] and number_end(data, first, last) == last):
+        good = _read_number(data, first, last, kind, layout, place, columns)
     else:
-        good = lead <= NINE and _read_number(data, first, last, kind, layout, place, columns)
+        good = _read_text(data, first, last, escaped, kind, layout, place, columns)
     return stop if good else NOTHING
 
 
 @inlined
-def _read_quoted(
+def _read_text(
     data: np.ndarray,
     start: int,
     stop: int,
     escaped: bool,  # noqa: FBT001 - a property of the string
     kind: int,
+    layout: Layout,
     place: tuple[int, int],
     columns: Columns,
 ) -> bool:
@@ -95,8 +130,17 @@ def _read_quoted(
     if kind == UUID:
         return not escaped and _is_uuid(data, start, stop)
     if kind == TIMESTAMP:
-        columns.numbers[place] = read_time(data, start, stop)
+        zone, end = layout.zones[place[0]], layout.zones[place[0] + 1]
+        columns.numbers[place] = read_time(
+            data, start, stop, layout.zone_starts[zone:end], layout.zone_offsets[zone:end]
+        )
         return bool(columns.numbers[place] != NO_TIME)
+    if kind == DATE:
+        columns.numbers[place] = read_date(data, start, stop)
+        return bool(columns.numbers[place] != NO_TIME)
+    if kind == BYTES:
+        columns.sizes[place] = decoded_size(data, start, stop)
+        return bool(0 <= columns.sizes[place] <= LONGEST_TEXT)
     return False
 
 
@@ -104,8 +148,9 @@ def _read_quoted(
 def _read_number(
     data: np.ndarray, start: int, stop: int, kind: int, layout: Layout, place: tuple[int, int], columns: Columns
 ) -> bool:
+    field = place[0]
     if kind == INTEGER:
-        word, width, field = word_at(data, start), stop - start, place[0]
+        word, width = word_at(data, start), stop - start
         if width <= WIDTH and not leading(not_digits(word), width):
             number, whole = decimal(word, width), True
         else:
@@ -115,7 +160,45 @@ def _read_number(
     if kind == FLOATING:
         columns.floats[place] = _floating(data, start, stop)
         return True
+    if kind in (DECIMAL, COUNTED_TIME):
+        number, rest, whole = _shifted(data, start, stop, layout.fractions[field])
+        columns.numbers[place] = number
+        if kind == DECIMAL:
+            return whole and not rest and layout.least[field] <= number <= layout.most[field]
+        columns.numbers[place] -= rest and data[start] == MINUS  # the millisecond that it is in
+        return whole and in_range(columns.numbers[place]) != NO_TIME
     return False
+
+
+@kernel
+def _shifted(data: np.ndarray, start: int, stop: int, places: int) -> tuple[Integer, bool, bool]:
+    """Read a number whose point is moved to the right.
+
+    Returns:
+        The number without its fraction, whether it had one that is not zero, and whether it is a plain one.
+    """
+    negative = data[start] == MINUS
+    number, used, moved, rest, behind = 0, 0, 0, False, False
+    for at in range(start + negative, stop):
+        byte = data[at]
+        if byte == DOT:
+            behind = True
+        elif not ZERO <= byte <= NINE:
+            return 0, False, False
+        elif behind and moved == places:
+            rest = rest or byte != ZERO
+        else:
+            number = number * 10 + int(byte) - ZERO
+            used += used > 0 or byte != ZERO
+            moved += behind
+            if used > SCANNED_DIGITS:
+                return 0, False, False
+    for _ in range(places - moved):
+        number *= 10
+        used += number > 0
+        if used > SCANNED_DIGITS:
+            return 0, False, False
+    return -number if negative else number, rest, True
 
 
 @kernel

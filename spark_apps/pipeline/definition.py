@@ -5,22 +5,24 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from foundation.errors import PipelineError
 from foundation.settings import settings
+from spark_apps.pipeline.event_field import KEYS, NUMBERS, EventField
 from spark_apps.pipeline.expressions import check_expression
+from spark_apps.pipeline.json_path import tree_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pydantic_core import ErrorDetails
 
 # Kafka's rule for names of topics; a name of dots only is not allowed.
 Topic = Annotated[str, Field(max_length=249, pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 # The characters that an expression can have; check_expression has the whole rule.
 Expression = Annotated[str, Field(pattern=r"^[a-z0-9_ .+*/()-]+$")]
-FieldType = Literal["int64", "uint32", "float64", "string", "uuid", "timestamp"]
-NOT_NUMBERS = {"string", "uuid", "timestamp"}
 # spark_apps/enriching/worker_join.py has the class of each; "auto" is the one that the planner chooses.
 JoinName = Literal[
     "auto", "chybridjoin", "hybridjoin", "x_hybridjoin", "optimised_x_hybridjoin",
@@ -28,7 +30,6 @@ JoinName = Literal[
 ]  # fmt: skip
 CORRECT = "Correct the file; docs/pipelines.md says what each field means."
 LEAST_MEMORY_MB, MOST_MEMORY_MB = 8, 2**20
-MOST_FIELDS = 63  # the scanner marks the fields of an event in the bits of an integer
 LONGEST_NAME = 54  # MariaDB allows 64 characters, and a table is called <name>_unmatched
 LONGEST_MASTER = 50  # the same: a trigger is called <table>_change_update
 BESIDE_KEYS = ("access_frequency", "change_id", "position", "weight")  # our columns in tables that have the key's, too
@@ -47,7 +48,13 @@ class Source(_Section):
 
     topic: Topic
     partitions: Annotated[int, Field(ge=1, le=1000)]
-    fields: Annotated[dict[Identifier, FieldType], Field(min_length=1, max_length=MOST_FIELDS)]
+    fields: Annotated[dict[Identifier, EventField], Field(min_length=1)]
+
+    @field_validator("fields")
+    @classmethod
+    def _paths_go_together(cls, fields: dict[str, EventField]) -> dict[str, EventField]:
+        tree_of({name: field.steps(name) for name, field in fields.items()})
+        return fields
 
 
 class Master(_Section):
@@ -123,7 +130,9 @@ class Pipeline(_Section):
                 f"enriched.described_by must be in enriched.columns and in the master table: one of {describing}, "
                 f"got {self.enriched.described_by!r}"
             )
-        numbers = [name for name in self.enriched.columns if fields.get(name) not in NOT_NUMBERS]
+        if unfit := {name: fields[name].type for name in self.master.key if fields[name].kind not in KEYS}:
+            raise ValueError(f"master.key must have fields of the types {', '.join(sorted(KEYS))}, got {unfit}")
+        numbers = [name for name in self.enriched.columns if name not in fields or fields[name].kind in NUMBERS]
         for name, expression in self.enriched.computed.items():
             check_expression(expression, numbers, f"enriched.computed.{name}")
         return self
@@ -170,11 +179,13 @@ def _read(file: Path, shown: str) -> Pipeline:
     except tomllib.TOMLDecodeError as error:
         raise PipelineError(f"{shown} must be TOML: {error}", CORRECT) from error
     except ValidationError as error:
-        problems = (
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-            + ("" if problem["type"] == "missing" else f", got {problem['input']!r}")
-            if problem["loc"]
-            else str(problem["msg"]).removeprefix("Value error, ")
-            for problem in error.errors()
-        )
+        problems = (_shown(problem) for problem in error.errors())
         raise PipelineError(f"{shown}: {'; '.join(problems)}", CORRECT) from error
+
+
+def _shown(problem: ErrorDetails) -> str:
+    """Return field, rule and value of what pydantic found."""
+    rule = problem["msg"].removeprefix("Value error, ")
+    if problem["loc"]:
+        rule = f"{'.'.join(map(str, problem['loc']))}: {rule}"
+    return rule if problem["type"] == "missing" or ", got " in rule else f"{rule}, got {problem['input']!r}"

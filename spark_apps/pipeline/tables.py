@@ -16,7 +16,7 @@ from foundation.connections import ANSWER_SECONDS, connect
 from foundation.errors import TableError
 from spark_apps.pipeline.dags import dag_of
 from spark_apps.pipeline.definition import POSITION
-from spark_apps.pipeline.fields import KINDS
+from spark_apps.pipeline.fields import kind_of
 from spark_apps.warehouse.result_rows import read_table
 from spark_apps.warehouse.statements import listed
 
@@ -106,7 +106,7 @@ def _never_null(cursor: Cursor, pipeline: Pipeline) -> str:
 def _definitions(cursor: Cursor, pipeline: Pipeline) -> dict[str, dict[str, str]]:
     """Return the column types of each of the pipeline's tables, without the columns of the position."""
     master = _master_columns(cursor, pipeline)
-    fields = {name: KINDS[kind].sql for name, kind in pipeline.source.fields.items()}
+    fields = {name: kind_of(field).sql for name, field in pipeline.source.fields.items()}
     known = {**fields, **{name: master[name] for name in pipeline.master.columns}}
     return {
         f"{pipeline.name}_enriched": {name: known[name] for name in pipeline.enriched.columns},

@@ -87,7 +87,7 @@ def _column(column: pa.Array) -> _Column:
     if arrow_types.is_timestamp(kind):
         moments = column.cast(pa.timestamp("us")).view(pa.int64())
         return _Column((FIELD_TYPE.DATETIME, 0), _TIME_BYTES, nulls, _write_times, (_values_of(moments, np.int64),))
-    if arrow_types.is_integer(kind):
+    if arrow_types.is_integer(kind) or arrow_types.is_boolean(kind):
         unsigned = arrow_types.is_unsigned_integer(kind)
         words = _values_of(column.cast(pa.uint64() if unsigned else pa.int64()), np.uint64)
         return _Column((FIELD_TYPE.LONGLONG, _UNSIGNED if unsigned else 0), _WORD_BYTES, nulls, _write_words, (words,))

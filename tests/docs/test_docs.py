@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,10 +10,14 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
+import pyarrow as pa
 import pytest
 
 from foundation.settings import ROOT
-from spark_apps.pipeline.definition import FieldType, JoinName, Pipeline
+from spark_apps.enriching.messages import messages
+from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.definition import JoinName, Pipeline
+from spark_apps.pipeline.event_field import EventField, FieldType
 
 DOCS = ROOT / "docs"
 DECISIONS = DOCS / "decisions"
@@ -115,14 +120,31 @@ def test_the_glossary_has_each_word_once_in_alphabetical_order() -> None:
 
 def test_the_example_of_a_pipeline_is_valid() -> None:
     """The example of a pipeline's file is valid, because authors start from a copy of it."""
-    (example,) = re.findall(r"^```toml\n(.*?)^```$", (DOCS / "pipelines.md").read_text(), re.MULTILINE | re.DOTALL)
+    example, _ = _blocks("toml")
     assert Pipeline.model_validate(tomllib.loads(example)).name == "sales"
+
+
+def test_the_example_of_an_event_is_read_as_the_page_says() -> None:
+    """The example of an event, read by the fields beside it, becomes the message that the table shows."""
+    _, said = _blocks("toml")
+    (event,) = _blocks("json")
+    fields = {name: EventField.model_validate(each) for name, each in tomllib.loads(said)["source"]["fields"].items()}
+    one = (pa.array([0], pa.int32()), pa.array([0], pa.int64()), pa.array([event.encode()]))
+    read = EventReader(fields, ["product_id"]).read(*one)
+    made = messages(1, ["product_id"], list(fields), pa.Table.from_batches([read.events]), ["colours"])
+    section = (DOCS / "pipelines.md").read_text().partition("| column | in the warehouse | in the enriched topic |")[2]
+    shown = re.findall(r"^\| `(\w+)` \|.*\| `(.+)` \|$", section.partition("\n## ")[0], re.MULTILINE)
+    assert json.loads(made["value"][0].as_py()) == {name: json.loads(value) for name, value in shown}
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / "pipelines.md").read_text(), re.MULTILINE | re.DOTALL)
 
 
 def test_every_type_of_field_and_every_join_is_named() -> None:
     """The page of pipelines lists exactly the field types and the joins that the code supports."""
     text = (DOCS / "pipelines.md").read_text()
     types = text.partition("## Types of fields")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `(\w+)`", types, re.MULTILINE)) == set(get_args(FieldType))
+    assert set(re.findall(r"^\| `(\w+)[`(]", types, re.MULTILINE)) == set(get_args(FieldType))
     joins = text.partition("## Joins")[2].partition("\n## ")[0]
     assert set(re.findall(r"`(\w+)`", joins)) == set(get_args(JoinName))

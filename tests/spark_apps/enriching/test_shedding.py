@@ -26,6 +26,7 @@ from spark_apps.enriching import shedding
 from spark_apps.enriching.landing import Landing
 from spark_apps.events.reader import EventReader
 from spark_apps.pipeline.definition import read_pipeline
+from spark_apps.pipeline.event_field import EventField
 from spark_apps.pipeline.tables import create_tables
 from spark_apps.pipeline.topics import create_topics, incarnation_of
 from spark_apps.warehouse.bulk_load import loading
@@ -362,7 +363,7 @@ def test_a_segment_of_other_fields_is_not_read(stream: Stream) -> None:
     """A segment written with other fields waits until the pipeline's file has these fields again."""
     stream.run(0, stream.arrive(0, 2000))
     events = stream.waiting().events
-    fields = {**stream.pipeline.source.fields, "colour": "string"}
+    fields = {**stream.pipeline.source.fields, "colour": EventField(type="string")}
     changed = stream.pipeline.model_copy(
         update={"source": stream.pipeline.source.model_copy(update={"fields": fields})}
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.event_field import EventField
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,9 +39,14 @@ def refuse(*_: object) -> NoReturn:
     pytest.fail("not plain")
 
 
-def pair(fields: Mapping[str, Any], nullable: Iterable[str]) -> tuple[EventReader, EventReader]:
+def as_fields(said: Mapping[str, Any]) -> dict[str, EventField]:
+    """Return fields as a pipeline's file says them."""
+    return {name: EventField.model_validate(value) for name, value in said.items()}
+
+
+def pair(fields: Mapping[str, EventField], key: Iterable[str]) -> tuple[EventReader, EventReader]:
     """Return the whole reader, and the careful one alone."""
-    return EventReader(fields, nullable), CarefulReader(fields, nullable)
+    return EventReader(fields, key), CarefulReader(fields, key)
 
 
 def assert_read_alike(readers: tuple[EventReader, EventReader], *values: bytes) -> None:

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_apps.events.reader import EventReader
-from tests.spark_apps.events.reading import assert_read_alike, pair, read, refuse, written
+from tests.spark_apps.events.reading import as_fields, assert_read_alike, pair, read, refuse, written
 
 if TYPE_CHECKING:
     from random import Random
 
-FIELDS = {"id": "uuid", "key": "int64", "count": "uint32", "level": "float64", "note": "string", "at": "timestamp"}
+FIELDS = as_fields(
+    {"id": "uuid", "key": "int64", "count": "uint32", "level": "float64", "note": "string", "at": "timestamp"}
+)
 READERS = pair(FIELDS, ["key"])
 SCANNER = EventReader(FIELDS, ["key"], refuse)
 GOOD: dict[str, Any] = {

@@ -22,6 +22,7 @@ from spark_apps.monitoring.counters import columns, declared
 from spark_apps.monitoring.lag import Lag
 from spark_apps.monitoring.metrics_server import PATH, USER
 from spark_apps.monitoring.task_counts import TaskCounts, kind_of
+from spark_apps.pipeline.event_field import EventField
 from spark_apps.pipeline.topics import incarnation_of
 from tests.spark_apps.application import SECONDS, Application, application_on, sale
 from tests.spark_apps.shedding_stream import Stream
@@ -68,7 +69,7 @@ def test_counts_of_tasks_add_up() -> None:
 
 def test_kinds_of_reasons_are_few_whatever_events_say() -> None:
     """Labels of rejected events contain neither values nor names of an event, so producers cannot add labels."""
-    fields = {"quantity": "uint32"}
+    fields = {"quantity": EventField(type="uint32")}
     hostile = [json.dumps({"quantity": f"x{i}"}).encode() for i in range(50)]
     hostile += [f'{{"name{i}": 1, "name{i}": []}}'.encode() for i in range(50)]
     hostile += [b'{"quantity": ' + b"[" * i for i in range(50)]

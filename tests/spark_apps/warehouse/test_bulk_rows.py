@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from foundation.connections import connect, login
 from foundation.errors import LoadError
 from spark_apps.events.reader import EventReader
+from spark_apps.pipeline.event_field import EventField
 from spark_apps.warehouse.bulk_load import load, loading
 from spark_apps.warehouse.bulk_rows import bulk_rows
 from spark_apps.warehouse.uuid_bytes import uuid_bytes
@@ -128,7 +129,7 @@ def test_many_rows_are_sent_in_pieces() -> None:
 @pytest.mark.usefixtures("migrated")
 def test_events_have_the_uuids_that_the_warehouse_takes() -> None:
     """The event reader rejects a UUID that the warehouse refuses, because it would stop the stream."""
-    reader = EventReader({"event": "uuid"}, [])
+    reader = EventReader({"event": EventField(type="uuid")}, [])
     digits = "0123456789abcdef"
     ids = [f"0e7fdb16-3a4b-{version}9dc-{variant}e79-a805d9339d8a" for version in digits for variant in digits]
     for spelt in (str.lower, str.upper):
