@@ -91,6 +91,32 @@ def test_any_relation_and_stream(
     _check(algorithm, cases.master(kind, rows), cases.stream(kind, tuples), page_rows=page_rows)
 
 
+@pytest.mark.parametrize("sizes", [[1], [2], [8], [8, 3, 1], [2, 7, 5, 60]])
+@pytest.mark.parametrize("scattered", [True, False])
+def test_partitions_of_any_size_lose_no_row_of_a_key(sizes: list[int], scattered: bool) -> None:  # noqa: FBT001 - a case
+    """Keys are gathered from page to page, however many pages a partition has, also when that changes.
+
+    The front stage goes on matching after each change: no key that is being gathered blocks those behind it.
+    """
+    rng = np.random.default_rng(9)
+    numbers = np.repeat(cases.master_numbers(), 4)
+    table = cases.master("int64", (rng.permutation(numbers) if scattered else numbers).tolist())
+    relation = MemoryRelation(table, ["id_a"], page_rows=8)
+    join = CMeshJoin(
+        relation, cases.stream("int64", []).schema, "a", MEMORY, how="left",
+        shares=LARGE_FRONT_STAGE, partition_pages=sizes[0],
+    )  # fmt: skip
+    frequent = rng.permutation(cases.master_numbers()).reshape(4, 15)
+    for size, hot in zip(sizes, frequent, strict=False):
+        join.read_partitions_of(size)
+        keys = np.where(rng.random(900) < 0.9, rng.choice(hot, 900), rng.integers(0, cases.DOMAIN, 900)).tolist()
+        stream, hits = cases.stream("int64", keys), join.front_stage.hits
+        out = [row for batch in stream.to_batches(max_chunksize=61) for row in join.feed(batch)]
+        expected = nested_loop_join(stream, table, equal_keys(["a"], ["id_a"]), cases.COLUMNS, outer=True)
+        assert multiset(out + join.finish()) == expected
+        assert join.front_stage.hits > hits + 100
+
+
 def test_the_front_stage_answers_with_every_row_of_a_key() -> None:
     """After a cycle over R the front stage matches a hot key, whose rows lie on all pages, without another page."""
     table = cases.master("int64", [7, *range(20, 27)] * 5)

@@ -33,7 +33,7 @@ class CMeshJoin(MeshJoin):
         if self._gathering is None:
             super()._join(page)
             return
-        self._gathering.arrive(self._next_page, self.k)
+        self._gathering.arrive(self._number(page), self.pages)
         super()._join(page)
         self._gathering.collect(page)
         self.probed += len(page.keys)
@@ -43,7 +43,11 @@ class CMeshJoin(MeshJoin):
         if self._gathering is None:
             self.front_stage.admit_frequent(page, matched)
         else:
-            self._gathering.choose(page, self._next_page, matched)
+            self._gathering.choose(page, self._number(page), matched)
+
+    def _number(self, page: Page) -> int:
+        """Return the page's number: a partition has several pages, and keys are chosen at one of them."""
+        return page.first // self.relation.page_rows
 
     def _forget(self) -> None:
         super()._forget()
