@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from semistream.joins import CHybridJoin, SemiStreamJoin
 from semistream.load_shedder import UpfrontShedder
-from semistream.modelled_disk import DISK_7200_RPM
+from semistream.modelled_disk import DISK_7200_RPM, ModelledDisk
 from semistream.relation.base import Counters
 from semistream.shed_store import ShedStore
 
@@ -48,13 +48,13 @@ class CountedStore(ShedStore):
         self.counters.bytes_read += (self._path / name).stat().st_size
 
 
-def seconds(join: SemiStreamJoin) -> float:
-    """Read the clock of a join."""
+def seconds(join: SemiStreamJoin, on: ModelledDisk = DISK_7200_RPM) -> float:
+    """Read the clock of a join, whose R and shed files are on a disk."""
     tuples = join.stream_buffer.arrived * (READ + ADD + REMOVE + OUTPUT)
-    disk = DISK_7200_RPM.seconds(join.relation.counters)
+    disk = on.seconds(join.relation.counters)
     if isinstance(join, CHybridJoin) and join.shedder is not None:
         shedder = join.shedder
         tuples -= shedder.shed * (ADD + REMOVE + OUTPUT if isinstance(shedder, UpfrontShedder) else OUTPUT)
         if isinstance(shedder.store, CountedStore):
-            disk += DISK_7200_RPM.seconds(shedder.store.counters)
+            disk += on.seconds(shedder.store.counters)
     return disk + join.probed * LOOK_UP + tuples

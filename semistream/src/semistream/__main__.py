@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from semistream.planning.explain import as_json, as_text
-from semistream.planning.machine import DEVICES, PAPERS, on_this_processor
+from semistream.planning.machine import DEVICES, PAPERS, Machine, on_this_processor
 from semistream.planning.measure import measure, read_machine
 from semistream.planning.plot import draw
 from semistream.planning.tuner import Goal, NoPlanError, best_of_each, least_memory
 from semistream.planning.workload import Workload
 
-__all__ = ["UNITS", "arrivals", "main", "parser", "size"]
+__all__ = ["UNITS", "arrivals", "machine_of", "main", "parser", "size"]
 
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30}
 
@@ -27,7 +27,7 @@ def size(text: str) -> int:
     number, unit = (text[:-2], text[-2:].upper()) if text[-2:].upper() in UNITS else (text, "")
     try:
         found = round(float(number) * UNITS.get(unit, 1))
-    except ValueError:
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"must be a number of bytes such as 24MB, got {text!r}") from None
     if found < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1 byte, got {text!r}")
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("--memory", type=size, default="24MB", help="bytes for the join (default: %(default)s)")
     explain.add_argument("--exponent", type=float, default=1.0, help="Zipf's exponent of the stream: 0 is uniform")
     explain.add_argument("--order", choices=("frequency", "none"), default="frequency", help="the order of R")
-    explain.add_argument("--device", choices=tuple(DEVICES), default="ssd", help="what R is on")
+    explain.add_argument("--device", choices=tuple(DEVICES), help="what R is on (default: ssd)")
     explain.add_argument("--papers", action="store_true", help="the machine and disk of the papers' time")
     explain.add_argument("--machine", type=Path, help="a file that `measure` wrote")
     explain.add_argument("--page-rows", type=int, help="rows of a page, if they are given")
@@ -69,6 +69,17 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def machine_of(asked: argparse.Namespace) -> Machine:
+    """Return the machine to plan for; raise ValueError if two are named."""
+    if asked.papers and (asked.device or asked.machine):
+        other = f"--device {asked.device}" if asked.device else f"--machine {asked.machine}"
+        raise ValueError(f"--papers must stand alone, as it has its own device, got also {other}: leave one out")
+    device = asked.device or "ssd"
+    if asked.papers:
+        return PAPERS
+    return read_machine(asked.machine, device) if asked.machine else on_this_processor(device)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run one command."""
     asked = parser().parse_args(arguments)
@@ -77,13 +88,14 @@ def main(arguments: list[str] | None = None) -> None:
         found_here.write(asked.file)
         print(f"{asked.file}: {found_here}")
         return
-    goal = Goal(asked.longest_wait)
     try:
-        machine = PAPERS if asked.papers else on_this_processor(asked.device)
-        machine = read_machine(asked.machine, asked.device) if asked.machine else machine
+        goal = Goal(asked.longest_wait)
+        machine = machine_of(asked)
         workload = Workload.of_the_papers(asked.rows, asked.exponent, asked.order, asked.row_bytes)
         workload = replace(workload, reads_rows=not asked.papers)
-        memory = least_memory(workload, asked.rate, machine, goal=goal).plan.memory if asked.rate else asked.memory
+        memory = asked.memory
+        if asked.rate is not None:
+            memory = least_memory(workload, asked.rate, machine, page_rows=asked.page_rows, goal=goal).plan.memory
         found = best_of_each(workload, memory, machine, page_rows=asked.page_rows, goal=goal)
         if not found:
             raise NoPlanError(f"memory must be enough for one join, got {memory} bytes: give it more, or a longer wait")

@@ -160,6 +160,28 @@ def test_the_least_memory_for_a_rate_reaches_it_and_less_does_not() -> None:
     assert tune(workload, round(found.plan.memory * 0.95)).rate < 50_000
 
 
+def test_the_least_memory_is_that_of_the_given_pages() -> None:
+    """Pages of 4,000 rows need more memory for a rate than pages of any size."""
+    workload, rate = Workload.of_the_papers(ROWS), 50_000
+    found = least_memory(workload, rate, page_rows=4000)
+    assert found.plan.page_rows == 4000
+    assert tune(workload, found.plan.memory, page_rows=4000).rate >= rate
+    assert found.plan.memory > 1.05 * least_memory(workload, rate).plan.memory
+
+
+def test_more_memory_is_never_worse_under_a_bound_on_waiting() -> None:
+    """A plan uses as much memory as keeps the bound; no memory that reaches a rate is less than the least one."""
+    workload = Workload.of_the_papers(ROWS, 0.5)
+    ssd, goal, joins = on_this_processor("ssd"), Goal(longest_seconds=0.01), ["hybridjoin", "chybridjoin"]
+    rates = [tune(workload, MEMORY >> power, ssd, joins=joins, goal=goal).rate for power in (4, 3, 2, 1, 0)]
+    for less, more in itertools.pairwise(rates):
+        assert more >= 0.97 * less
+    least = least_memory(workload, 0.9 * rates[1], ssd, goal=goal)
+    assert least.rate >= 0.9 * rates[1]
+    assert least.longest_seconds <= 0.01
+    assert least.plan.memory <= MEMORY >> 3
+
+
 def test_a_bound_on_waiting_is_kept_and_costs_rate() -> None:
     """With a bound on the longest wait the plan keeps it, at a lower rate than without; one that none keeps is told."""
     workload = Workload.of_the_papers(ROWS)
@@ -228,6 +250,15 @@ def re_line(text: str, name: str, rate: str) -> bool:
         (["--memory", "lots"], "must be a number of bytes such as 24MB, got 'lots'"),
         (["--memory", "100"], "memory must be enough"),
         (["--rate", "1e15"], "rate must be at most"),
+        (["--memory", "inf"], "must be a number of bytes such as 24MB, got 'inf'"),
+        (["--page-rows", "0"], "page_rows must be at least 1, got 0"),
+        (["--page-rows", "-3"], "page_rows must be at least 1, got -3"),
+        (["--rate", "nan"], "rate must be a number of tuples a second, more than 0, got nan"),
+        (["--rate", "0"], "rate must be a number of tuples a second, more than 0, got 0"),
+        (["--longest-wait", "nan"], "longest wait must be a number of seconds, more than 0, got nan"),
+        (["--longest-wait", "-1"], "longest wait must be a number of seconds, more than 0, got -1"),
+        (["--exponent", "nan"], "exponent a number of at least 0, got 2000000 and nan"),
+        (["--papers", "--device", "ssd"], "--papers must stand alone, as it has its own device, got also --device ssd"),
         (["--rows", "0"], "rows must be at least 1"),
         (["--row-bytes", "3"], "row_bytes must be at least 8"),
     ],
@@ -236,5 +267,5 @@ def test_explain_says_what_is_wrong_in_one_line(words: list[str], says: str) -> 
     """A wrong parameter ends it with one line that names the rule and the value, without a traceback."""
     answer = explain(*words)
     assert answer.returncode != 0
-    assert says in answer.stderr
+    assert says in answer.stderr.splitlines()[-1]
     assert "Traceback" not in answer.stderr

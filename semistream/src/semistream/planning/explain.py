@@ -30,18 +30,19 @@ def as_text(found: Mapping[str, Prediction], workload: Workload, memory: int, *,
         f"{'pages/1,000':>12} {'rows/1,000':>11} {'bytes':>10} {'mean':>10} {'p50':>10} {'p99':>10} {'longest':>10}  "
         f"{'' if arrivals is None else 'waiting time  '}memory"
     )
-    return "\n".join([head, *(_line(each, arrivals) for each in ranked), "", reason(ranked)])
+    return "\n".join([head, *(_line(each, memory, arrivals) for each in ranked), "", reason(ranked)])
 
 
-def _line(found: Prediction, arrivals: float | None) -> str:
-    """Return the line of a join."""
+def _line(found: Prediction, memory: int, arrivals: float | None) -> str:
+    """Return the line of a join; its plan may use less than the memory."""
+    part = f"{found.plan.memory:,} bytes: " if found.plan.memory < memory else ""
     half, most = (processing_percentile(found, part) for part in (0.5, 0.99))
     times = " ".join(f"{_time(t):>10}" for t in (found.processing_seconds, half, most, found.longest_seconds))
     waiting = "" if arrivals is None else f"{_time(waiting_seconds(found, arrivals)):>12}  "
     return (
         f"{BY_NAME[found.plan.join].paper_name:24} {found.rate:12,.0f} {found.plan.page_rows:10,} "
         f"{found.plan.partition_pages:10,} {found.in_memory:10.1%} {found.pages_per_1000:12.3f} "
-        f"{found.rows_per_1000:11.1f} {found.bytes_per_tuple:10,.0f} {times}  {waiting}{_parts(found.split)}"
+        f"{found.rows_per_1000:11.1f} {found.bytes_per_tuple:10,.0f} {times}  {waiting}{part}{_parts(found.split)}"
     )
 
 

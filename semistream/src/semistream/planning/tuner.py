@@ -15,6 +15,7 @@ from semistream.memory_split import Shares
 from semistream.planning.machine import PAPERS, Machine
 from semistream.planning.predict import JOINS, Plan, Prediction, predict
 from semistream.planning.workload import Workload
+from semistream.relation.base import check_page_rows
 
 __all__ = ["Goal", "NoPlanError", "best_of_each", "least_memory", "tune", "with_single_rows"]
 
@@ -24,6 +25,7 @@ _FINER = (0.5, 0.7, 1.0, 1.4, 2.0)
 _LEAST_SHARE, _MOST_SHARE = 0.005, 0.9
 _ROUNDS = 2
 _MEMORY_STEPS = 12
+_LEAST_PART, _PART_STEPS = 1 / 1024, 8  # of the memory, where tuples would wait for too long
 _Cut = tuple[int, int]  # the rows of a page, and the pages of a partition
 
 
@@ -41,6 +43,13 @@ class Goal:
 
     longest_seconds: float | None = None
 
+    def __post_init__(self) -> None:
+        longest = self.longest_seconds
+        if longest is not None and not 0 < longest < math.inf:
+            raise ValueError(
+                f"longest wait must be a number of seconds, more than 0, got {longest:g}: give one, or leave it out"
+            )
+
     def is_met(self, found: Prediction) -> bool:
         """Return whether a prediction keeps it."""
         return self.longest_seconds is None or found.longest_seconds <= self.longest_seconds
@@ -57,9 +66,12 @@ def tune(
 ) -> Prediction:
     """Return the plan with the best rate.
 
+    A plan with a bound on the wait may use less memory than it is given: with more, H_S has more tuples, and each waits
+    for longer.
+
     Args:
         workload: what is joined.
-        memory: bytes.
+        memory: bytes, at most.
         machine: where.
         joins: the joins to choose from.
         page_rows: the rows of a page, if they are given; then a partition gets as many pages as is best.
@@ -88,6 +100,8 @@ def best_of_each(  # as `tune`
     goal: Goal | None = None,
 ) -> dict[str, Prediction]:
     """Return the best plan of each join; a join whose parts do not fit is left out."""
+    if page_rows is not None:
+        check_page_rows(page_rows)
     found = {}
     for join in joins:
         best = _best(join, workload, memory, machine, page_rows, goal or Goal())
@@ -96,14 +110,23 @@ def best_of_each(  # as `tune`
     return found
 
 
-def least_memory(workload: Workload, rate: float, machine: Machine = PAPERS, *, goal: Goal | None = None) -> Prediction:
+def least_memory(
+    workload: Workload,
+    rate: float,
+    machine: Machine = PAPERS,
+    *,
+    page_rows: int | None = None,
+    goal: Goal | None = None,
+) -> Prediction:
     """Return the plan with the least memory, to one percent, that reaches a rate (MESHJOIN 2007, section 3.2).
 
     Raises:
         NoPlanError: not even as much memory as R reaches the rate.
     """
+    if not 0 < rate < math.inf:
+        raise ValueError(f"rate must be a number of tuples a second, more than 0, got {rate:g}: give one")
     most = workload.rows * workload.row_bytes
-    best = tune(workload, most, machine, goal=goal)
+    best = tune(workload, most, machine, page_rows=page_rows, goal=goal)
     if best.rate < rate:
         raise NoPlanError(
             f"rate must be at most {best.rate:,.0f} a second, which {most} bytes (all of R) reach with "
@@ -112,7 +135,7 @@ def least_memory(workload: Workload, rate: float, machine: Machine = PAPERS, *, 
     low, high = most // 10_000, most
     for _ in range(_MEMORY_STEPS):
         middle = round((low * high) ** 0.5)
-        found = best_of_each(workload, middle, machine, goal=goal)
+        found = best_of_each(workload, middle, machine, page_rows=page_rows, goal=goal)
         fastest = max(found.values(), key=lambda each: each.rate, default=None)
         if fastest is not None and fastest.rate >= rate:
             high, best = middle, fastest
@@ -175,10 +198,35 @@ def _fastest(
     best: Prediction | None = None
     for (page_rows, partition_pages), share in points:
         plan = Plan(join, memory, page_rows, Shares(front_stage=share), partition_pages)
-        try:
-            found = predict(with_single_rows(plan, workload, machine), workload, machine)
-        except ValueError:  # the parts do not fit
-            continue
-        if goal.is_met(found) and (best is None or _merit(found) > _merit(best)):
+        plan = with_single_rows(plan, workload, machine)
+        found = _within(goal, plan, workload, machine, best.rate if best else 0.0)
+        if found and (best is None or _merit(found) > _merit(best)):
             best = found
     return best
+
+
+def _within(goal: Goal, plan: Plan, workload: Workload, machine: Machine, rate: float) -> Prediction | None:
+    """Return what the plan does with its memory or, if that misses the goal, with as much of it as keeps the goal.
+
+    It stops where even a plan that misses the goal has no more than the rate: less memory is not faster.
+    """
+    kept: Prediction | None = None
+    memory, low, high = plan.memory, round(plan.memory * _LEAST_PART) + 1, plan.memory
+    for _ in range(1 + _PART_STEPS):
+        try:
+            found = predict(replace(plan, memory=memory), workload, machine)
+        except ValueError:  # the parts do not fit
+            if memory == plan.memory:
+                return None
+            low = memory
+        else:
+            if goal.is_met(found):
+                kept, low = found, memory
+            elif found.rate <= rate:
+                return kept
+            else:
+                high = memory
+        if low == plan.memory:
+            return kept
+        memory = round(math.sqrt(low * high))
+    return kept

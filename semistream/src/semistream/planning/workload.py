@@ -1,5 +1,6 @@
 """What is to be joined, as far as a plan needs to know it: the size of R, its order, the skew, and the columns."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -44,9 +45,10 @@ class Workload:
     reads_rows: bool = False
 
     def __post_init__(self) -> None:
-        if self.rows < 1 or self.exponent < 0:
+        if self.rows < 1 or not 0 <= self.exponent < math.inf:
             raise ValueError(
-                f"rows must be at least 1 and exponent at least 0, got {self.rows} and {self.exponent}: correct them"
+                f"rows must be at least 1 and exponent a number of at least 0, got {self.rows} and {self.exponent}: "
+                f"correct them"
             )
 
     @property
