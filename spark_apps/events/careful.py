@@ -41,8 +41,10 @@ def read_carefully(
         raise UnreadableEventError("not JSON that we read: nested too deeply") from None
 
 
-def _row(given: Mapping[str, str], fields: Mapping[str, EventField], nullable: Collection[str]) -> dict[str, Any]:
-    """Return the values of an event's fields; `given` has the JSON of those that are there."""
+def _row(
+    given: Mapping[str, tuple[Any, str]], fields: Mapping[str, EventField], nullable: Collection[str]
+) -> dict[str, Any]:
+    """Return the values of an event's fields; `given` has the value and the JSON of those that are there."""
     row: dict[str, Any] = {}
     for name, field in fields.items():
         if name not in given:
@@ -50,12 +52,12 @@ def _row(given: Mapping[str, str], fields: Mapping[str, EventField], nullable: C
                 raise UnreadableEventError(f"{name}: missing")
             row[name] = None
             continue
-        content = json.loads(given[name])
+        content, text = given[name]
         if content is None and name in nullable:
             row[name] = None
             continue
         try:
-            row[name] = read_json(field, content, given[name])
+            row[name] = read_json(field, content, text)
         except UnreadableEventError as rule:
             raise UnreadableEventError(f"{name}: {rule}, got {_shown(content)}") from None
     return row
@@ -77,15 +79,16 @@ def _checked(value: bytes) -> str:
     return text
 
 
-def _found(text: str, tree: Tree) -> Iterator[tuple[str, str]]:
-    """Yield each field in an object or array, with the JSON of its value; a field that is there twice is an error.
+def _found(text: str, tree: Tree, at: int = 0) -> Iterator[tuple[str, tuple[Any, str]]]:
+    """Yield each field in an object or array, with its value and the JSON of it; one that is there twice is an error.
 
     Args:
         text: valid JSON.
-        tree: where the fields are in it.
+        tree: where the fields are in the object or array.
+        at: where that begins.
     """
     seen: set[Step] = set()
-    for step, content in _children(text):
+    for step, start in _children(text, at):
         target = tree.get(step)
         if target is None:
             continue
@@ -93,15 +96,15 @@ def _found(text: str, tree: Tree) -> Iterator[tuple[str, str]]:
             raise UnreadableEventError(f"{_first_field(target)}: there twice")
         seen.add(step)
         if isinstance(target, str):
-            yield target, content
+            value, end = _whole(text, start)
+            yield target, (value, text[start:end])
         else:
-            yield from _found(content, target)
+            yield from _found(text, target, start)
 
 
-def _children(text: str) -> Iterator[tuple[Step, str]]:
-    """Yield the members of an object or the elements of an array, each with the JSON of its value."""
-    at = _behind_space(text, 0)
-    opening = text[at]
+def _children(text: str, at: int) -> Iterator[tuple[Step, int]]:
+    """Yield the members of an object or the elements of an array, and where the value of each begins."""
+    opening = text[at := _behind_space(text, at)]
     if opening not in "{[":
         return
     at, index = _behind_space(text, at + 1), 0
@@ -110,9 +113,8 @@ def _children(text: str) -> Iterator[tuple[Step, str]]:
         if opening == "{":
             step, at = scanstring(text, at + 1)
             at = _behind_space(text, _behind_space(text, at) + 1)
-        _, end = _whole(text, at)
-        yield step, text[at:end]
-        at, index = _behind_space(text, end), index + 1
+        yield step, at
+        at, index = _behind_space(text, _whole(text, at)[1]), index + 1
         if text[at] == ",":
             at = _behind_space(text, at + 1)
 
