@@ -134,8 +134,9 @@ def split_memory(
 
     chunk_rows = min(slots(shares.stream_buffer, chunk_row), _MOST_CHUNK_ROWS)
     buffer_bytes = chunk_rows * buffered_row
-    most_rows = max(_LEAST, relation.most_pages * relation.page_rows)  # more slots would stay empty
-    cache_slots = min(slots(shares.front_stage, cache_slot), most_rows) if needs.front_stage else 0
+    cache_slots = slots(shares.front_stage, cache_slot) if needs.front_stage else 0
+    if relation.unique:  # more slots would stay empty; with repeated keys they are room for hidden rows
+        cache_slots = min(cache_slots, max(_LEAST, relation.most_pages * relation.page_rows))
     absent_slots = slots(shares.absent, FrontStage.BYTES_PER_ABSENT_KEY) if needs.front_stage else 0
     kept_rows = slots(shares.front_stage, kept_row) if needs.kept_rows else 0
     rest = (
