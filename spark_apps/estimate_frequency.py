@@ -29,7 +29,7 @@ from spark_apps.events.reader import EventReader
 from spark_apps.master.frequency import WEIGHT, Estimate, merge, read_estimate, store_estimate
 from spark_apps.pipeline.definition import read_pipeline
 from spark_apps.running.failures import one_line
-from spark_apps.running.session import create_session, kafka_options
+from spark_apps.running.session import create_session, kafka_options, message_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -112,9 +112,9 @@ def count_keys(config: Settings, pipeline: Pipeline, since: int, until: int, kee
         "startingOffsetsByTimestampStrategy": "latest",  # for a partition that has no events since then
         "failOnDataLoss": "false",  # an estimate can do without events that the broker removes meanwhile
     }
-    events = session.read.format("kafka").options(**kafka_options(config, pipeline.source.topic) | interval).load()
+    events = session.read.format("kafka").options(**kafka_options(config, pipeline.source) | interval).load()
     columns = ", ".join(f"`{name}` {COUNTED_AS[pipeline.source.fields[name].kind]}" for name in key)
-    keys = events.select("partition", "offset", "value").mapInArrow(_keys_of(pipeline), columns).dropna()
+    keys = events.select(*message_columns(pipeline.source.origins)).mapInArrow(_keys_of(pipeline), columns).dropna()
     seen = Observation()
     counted = keys.groupBy(*key).agg(f.count("*").cast("double").alias(WEIGHT)).observe(seen, f.sum(WEIGHT).alias("n"))
     heaviest = counted.orderBy(f.desc(WEIGHT), *key).limit(keep).toArrow()
@@ -130,7 +130,8 @@ def _keys_of(pipeline: Pipeline) -> Callable[[Iterable[pa.RecordBatch]], Iterato
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = EventReader(fields, fields)
         for batch in batches:
-            yield reader.read(*batch.columns).events.select(list(fields))
+            beside = {field.origin: batch[field.origin] for field in fields.values() if field.origin}
+            yield reader.read(batch["partition"], batch["offset"], batch["value"], beside).events.select(list(fields))
 
     return read
 

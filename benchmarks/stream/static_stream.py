@@ -48,7 +48,7 @@ def main() -> None:
     master.cache().count()
     events = (
         session.readStream.format("kafka")
-        .options(**kafka_options(config, pipeline.source.topic), maxOffsetsPerTrigger=asked.batch)
+        .options(**kafka_options(config, pipeline.source), maxOffsetsPerTrigger=asked.batch)
         .options(**polls)
         .load()
         .select("partition", "offset", f.from_json(f.col("value").cast("string"), SCHEMA).alias("event"))

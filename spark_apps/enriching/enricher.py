@@ -105,7 +105,8 @@ class Enricher:
                 with counts.timed("read"):
                     widen(spans, batch["partition"], batch["offset"])
                     arrivals.note(batch["timestamp"])
-                    read = reader.read(batch["partition"], batch["offset"], batch["value"])
+                    beside = {origin: batch[origin] for origin in self.pipeline.source.origins}
+                    read = reader.read(batch["partition"], batch["offset"], batch["value"], beside)
                 counts.events += batch.num_rows
                 landing.reject(batch, read.rejected)
                 yield read.events

@@ -41,6 +41,25 @@ def read_carefully(
         raise UnreadableEventError("not JSON that we read: nested too deeply") from None
 
 
+def read_text(name: str, field: EventField, text: bytes | None, nullable: Collection[str]) -> Any:  # noqa: ANN401
+    """Read a field from the text of a message's key or header; None if it is null.
+
+    Raises:
+        UnreadableEventError: with the reason.
+    """
+    if text is None:
+        if name in nullable:
+            return None
+        raise UnreadableEventError(f"{name}: missing")
+    try:
+        value = text.decode("utf-8")
+        return read_json(field, value, json.dumps(value))
+    except UnicodeDecodeError as problem:
+        raise UnreadableEventError(f"{name}: not UTF-8: byte {problem.start}") from None
+    except UnreadableEventError as rule:
+        raise UnreadableEventError(f"{name}: {rule}, got {_shown(text)}") from None
+
+
 def _row(
     given: Mapping[str, tuple[Any, str]], fields: Mapping[str, EventField], nullable: Collection[str]
 ) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from spark_apps.events.tokens import (
     string_end,
     value_end,
 )
-from spark_apps.events.values import read_value
+from spark_apps.events.values import read_text, read_value
 from spark_apps.events.words import WIDTH, leading, word_at
 
 if TYPE_CHECKING:
@@ -59,6 +59,35 @@ def scan(
     for event in range(len(offsets) - 1):
         seen = _scan_event(data, offsets[event], offsets[event + 1], layout, stack, name, event, columns)
         plain[event] = seen >= 0 and seen & layout.required == layout.required
+
+
+@kernel
+def scan_texts(
+    data: np.ndarray,
+    offsets: np.ndarray,
+    valid: np.ndarray,
+    layout: Layout,
+    field: int,
+    plain: np.ndarray,
+    columns: Columns,
+) -> None:
+    """Write to a field's column what whole texts have; an event whose text is not plain is not plain either.
+
+    Args:
+        data: the texts' bytes.
+        offsets: where each text begins, and where the last one ends.
+        valid: False where there is no text.
+        layout: the fields.
+        field: the field that the texts are of.
+        plain: whether the event of each text is plain.
+        columns: where the values go.
+    """
+    for event in range(len(plain)):
+        if valid[event]:
+            plain[event] &= read_text(data, offsets[event], offsets[event + 1], layout, field, event, columns)
+        else:
+            columns.starts[field, event] = -1
+            plain[event] &= layout.nullable[field]
 
 
 @inlined

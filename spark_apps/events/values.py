@@ -11,7 +11,7 @@ import numpy as np
 from semistream.kernels import Integer, inlined, kernel
 
 from spark_apps.events.base64_text import decoded_size
-from spark_apps.events.escapes import text_size
+from spark_apps.events.escapes import CONTINUES, text_size, wide_character
 from spark_apps.events.times import NO_TIME, in_range, read_date, read_time
 from spark_apps.events.tokens import (
     DOT,
@@ -108,6 +108,23 @@ def read_value(data: np.ndarray, start: int, end: int, layout: Layout, field: in
     else:
         good = _read_text(data, first, last, escaped, kind, layout, place, columns)
     return stop if good else NOTHING
+
+
+@inlined
+def read_text(data: np.ndarray, start: int, end: int, layout: Layout, field: int, event: int, columns: Columns) -> bool:
+    """Read a text that is no JSON into its column; return False if it is not plain."""
+    kind, place, at = layout.kinds[field], (field, event), start
+    columns.starts[place], columns.ends[place] = start, end
+    if end - start > LONGEST_TEXT:
+        return False
+    while at < end:
+        width = 1 if data[at] < CONTINUES else wide_character(data, at, end)
+        if not width:
+            return False
+        at += width
+    if kind in (TEXT, UUID, TIMESTAMP):
+        return _read_text(data, start, end, False, kind, layout, place, columns)  # noqa: FBT003 - no escapes
+    return number_end(data, start, end) == end and _read_number(data, start, end, kind, layout, place, columns)
 
 
 @inlined

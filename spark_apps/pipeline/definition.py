@@ -50,10 +50,15 @@ class Source(_Section):
     partitions: Annotated[int, Field(ge=1, le=1000)]
     fields: Annotated[dict[Identifier, EventField], Field(min_length=1)]
 
+    @property
+    def origins(self) -> set[str]:
+        """The parts of a message that fields come from, without its value."""
+        return {field.origin for field in self.fields.values() if field.origin}
+
     @field_validator("fields")
     @classmethod
     def _paths_go_together(cls, fields: dict[str, EventField]) -> dict[str, EventField]:
-        tree_of({name: field.steps(name) for name, field in fields.items()})
+        tree_of({name: field.steps(name) for name, field in fields.items() if not field.origin})
         return fields
 
 

@@ -7,7 +7,7 @@ import re
 from typing import Any, Literal, Self, get_args
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from spark_apps.pipeline.json_path import Step, steps_of
 from spark_apps.pipeline.json_values import UnreadableEventError, read_json
@@ -17,8 +17,10 @@ FieldType = Literal[
     "string", "uuid", "timestamp", "date", "json", "bytes",
 ]  # fmt: skip
 NUMBERS = {"int64", "int32", "uint32", "float64", "decimal"}
+IN_TEXTS = NUMBERS | {"string", "uuid", "timestamp"}  # what keys and headers can have
 KEYS = {"int64", "int32", "uint32", "string", "uuid"}
 MOST_DIGITS, MOST_FRACTION_DIGITS = 38, 30  # that Arrow and MariaDB have
+HEADER = "header:"  # begins the origin of a field that is in a header of this name
 _DECIMAL = re.compile(r"decimal\((\d{1,2}), ?(\d{1,2})\)")
 
 
@@ -29,17 +31,19 @@ class EventField(BaseModel):
         type: the name of a type; `decimal(p, s)` has its digits and those of its fraction.
         nullable: whether it may be null or missing, and is NULL then.
         default: what it is when it is null or missing.
+        origin: the part of the message that has it, if not the event: `key`, `header:<name>` or `timestamp`.
         path: where an event has it; by default a field of the event itself that has the column's name.
         quoted: whether a number may stand in quotes.
         zone: the time zone of times without an offset.
         unit: what a time that is a number counts since 1970.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 
     type: str
     nullable: bool = False
     default: str | int | float | bool | None = None
+    origin: str | None = Field(default=None, alias="from", pattern=r"^(key|timestamp|header:.+)$")
     path: str | None = None
     quoted: bool = False
     zone: str | None = None
@@ -113,6 +117,8 @@ class EventField(BaseModel):
             )
         if self.quoted and not (self.kind in NUMBERS or self.unit):
             raise ValueError(f"quoted is for numbers, got {self.type!r}")
+        if self.origin:
+            self._check_origin()
         if self.nullable and self.default is not None:
             raise ValueError(f"a field with a default is never null: leave out nullable, got {self.default!r}")
         try:
@@ -120,6 +126,14 @@ class EventField(BaseModel):
         except (UnreadableEventError, json.JSONDecodeError) as rule:
             raise ValueError(f"default {rule}, got {self.default!r}") from None
         return self
+
+    def _check_origin(self) -> None:
+        if self.path is not None:
+            raise ValueError(f"path and from exclude each other, got {self.path!r} and {self.origin!r}")
+        if self.origin == "timestamp" and (self.type != "timestamp" or self.zone or self.unit):
+            raise ValueError(f"from = 'timestamp' needs the type timestamp without zone and unit, got {self.type!r}")
+        if self.kind not in IN_TEXTS:
+            raise ValueError(f"a key or header must be one of {', '.join(sorted(IN_TEXTS))}, got {self.type!r}")
 
     def default_value(self) -> Any:  # noqa: ANN401  # of the field's type
         """Return what the field is when it is null or missing; None for null."""

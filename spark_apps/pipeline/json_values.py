@@ -50,7 +50,7 @@ def read_json(field: EventField, value: Any, text: str) -> Any:  # noqa: ANN401 
         value: what the JSON stands for.
         text: the JSON itself.
     """
-    if field.quoted and type(value) is str and _NUMBER.fullmatch(value):
+    if (field.quoted or field.origin) and type(value) is str and _NUMBER.fullmatch(value):
         try:
             value, text = json.loads(value), value
         except ValueError:  # an integer of thousands of digits

@@ -23,7 +23,7 @@ from spark_apps.pipeline.tables import check_tables
 from spark_apps.pipeline.topics import incarnation_of
 from spark_apps.running.checkpoint import check_logs, has_open_batch
 from spark_apps.running.retention import check_nothing_lost
-from spark_apps.running.session import kafka_options, log_from
+from spark_apps.running.session import kafka_options, log_from, message_columns
 from spark_apps.running.stop import LOOK_SECONDS, StopAskedError
 from spark_apps.warehouse.version import check_version
 
@@ -159,13 +159,13 @@ class Query:
         trigger = {"availableNow": True} if catch_up else {"processingTime": TRIGGER}
         return (
             session.readStream.format("kafka")
-            .options(**kafka_options(self._config, self.pipeline.source.topic))
+            .options(**kafka_options(self._config, self.pipeline.source))
             .option("kafka.max.poll.records", POLL_RECORDS)
             .option("kafka.fetch.max.wait.ms", POLL_WAIT_MS)
             .option("kafka.max.partition.fetch.bytes", SMALL_FETCH_BYTES if catch_up else FETCH_BYTES)
             .option("maxOffsetsPerTrigger", MOST_EVENTS_A_BATCH)
             .load()
-            .select("partition", "offset", "value", "timestamp")
+            .select(*message_columns(self.pipeline.source.origins))
             .writeStream.foreachBatch(partial(self.write, replays=not catch_up))
             .option("checkpointLocation", str(self.checkpoint))
             .trigger(**trigger)

@@ -1,17 +1,19 @@
-"""Optional fields, nested paths and every type of field, through the real stream."""
+"""Optional fields, nested paths, every type of field, and what is beside an event, through the real stream."""
 
 from __future__ import annotations
 
 import base64
 import json
-from datetime import date, datetime
+from contextlib import closing
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kafka import KafkaProducer
 
 from foundation.connections import connect, login
-from tests.spark_apps.application import Application, application_on
+from tests.spark_apps.application import SECONDS, Application, application_on
 from tests.topics import read_messages
 
 if TYPE_CHECKING:
@@ -41,10 +43,15 @@ FULL: dict[str, Any] = {
     "weight": 0.1 + 0.2,
     "meta": {"placed": "2026-07-02 03:04:05.678901", "sent": 1767323045678, "paid": 1767323045.5},
 }
+FULL_MESSAGE: dict[str, Any] = {
+    "key": b"42",
+    "headers": [("other", b"\xff"), ("trace-id", "tracé 1".encode()), ("trace-id", b"the second one")],
+}
+RECEIVED = datetime.now(UTC).replace(microsecond=678000, tzinfo=None)  # the broker removes what is older than a week
 FULL_ROW = (
     ID, 107, 7, 9, Decimal("1234.500"), 'line\nbreak "quoted"', "phone", 1, date(2026, 2, 28), json.dumps(TAGS), BYTES,
     0.1 + 0.2, datetime(2026, 7, 2, 1, 4, 5, 678000), datetime(2026, 1, 2, 3, 4, 5, 678000),  # noqa: DTZ001
-    datetime(2026, 1, 2, 3, 4, 5, 500000), "article 7",  # noqa: DTZ001
+    datetime(2026, 1, 2, 3, 4, 5, 500000), "article 7", 42, "tracé 1", RECEIVED,  # noqa: DTZ001
 )  # fmt: skip
 EMPTY: dict[str, Any] = {
     "OrderId": ID,
@@ -54,6 +61,7 @@ EMPTY: dict[str, Any] = {
 EMPTY_ROW = (
     ID, 108, 8, None, Decimal("-0.001"), None, "shop", 0, None, None, None,
     None, datetime(2026, 1, 2, 3, 4, 5), datetime(1970, 1, 1), None, "article 8",  # noqa: DTZ001
+    None, "none", RECEIVED,
 )  # fmt: skip
 NULLS = {**EMPTY, **dict.fromkeys(("coupon", "channel", "gift", "due", "tags", "signature", "weight"))}
 NO_KEY = {**EMPTY, "line": {"items": [{"article-no": None}], "total amount": 0}}
@@ -68,7 +76,7 @@ REJECTED = {
 }
 COLUMNS = (
     "order_id, article_key, article, second, amount, coupon, channel, gift, due, tags, signature, weight, placed_at, "
-    "sent_at, paid_at, title"
+    "sent_at, paid_at, title, shard, trace, received_at"
 )
 
 
@@ -83,7 +91,11 @@ def application(migrated: Settings, tmp_path_factory: pytest.TempPathFactory) ->
         )
     with application_on(migrated, "orders", tmp_path_factory.mktemp("orders")) as made:
         made.start()
-        made.send(*(json.dumps(order).encode() for order in (FULL, EMPTY, NULLS, NO_KEY, *REJECTED.values())))
+        with closing(KafkaProducer(bootstrap_servers=migrated.kafka_bootstrap)) as producer:
+            moment = round(RECEIVED.replace(tzinfo=UTC).timestamp() * 1000)
+            for order in (FULL, EMPTY, NULLS, NO_KEY, *REJECTED.values()):
+                beside = FULL_MESSAGE if order is FULL else {}
+                producer.send("orders", json.dumps(order).encode(), timestamp_ms=moment, **beside).get(SECONDS)
         made.wait_until_caught_up()
         yield made
 
@@ -112,7 +124,8 @@ def test_the_enriched_topic_has_every_type(application: Application) -> None:
         "tags": json.loads(json.dumps(TAGS), parse_float=Decimal), "signature": base64.b64encode(BYTES).decode(),
         "weight": Decimal("0.30000000000000004"), "placed_at": "2026-07-02T01:04:05.678Z",
         "sent_at": "2026-01-02T03:04:05.678Z", "paid_at": "2026-01-02T03:04:05.500Z", "title": "article 7",
-        "grams": Decimal("300.00000000000006"),
+        "grams": Decimal("300.00000000000006"), "shard": 42, "trace": "tracé 1",
+        "received_at": f"{RECEIVED:%Y-%m-%dT%H:%M:%S}.678Z",
     }  # fmt: skip
     nothing = ("second", "coupon", "due", "tags", "signature", "weight", "paid_at", "grams")
     assert {name: shown[b"8"][name] for name in nothing} == dict.fromkeys(nothing)

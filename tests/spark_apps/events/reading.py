@@ -22,7 +22,7 @@ FIRST_OFFSET = 100
 class CarefulReader(EventReader):
     """Reads every event one by one, as if none were plain."""
 
-    def _scan(self, values: pa.Array) -> tuple[np.ndarray, list[pa.Array]]:
+    def _scan(self, values: pa.Array, _: Mapping[str, pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:
         return np.zeros(len(values), np.bool_), [pa.array([], field.type) for field in list(self.schema)[2:]]
 
 

@@ -110,6 +110,8 @@ def test_a_value_in_a_rare_form_is_read_carefully(said: object, value: str, expe
         ("decimal(10, 2)", 10**8, "must be a number with at most 8 digits before the point"),
         ("decimal(10, 2)", "1", "must be a number"),
         ("bytes", "QQ=", "must be at most 255 bytes in base64"),
+        ("bytes", "Q===", "must be at most 255 bytes in base64"),
+        ("float64", 10**400, "must be a finite number"),
         ("bytes", "Q-==", "must be at most 255 bytes in base64"),
         ("bytes", base64.b64encode(bytes(256)).decode(), "must be at most 255 bytes"),
         ("json", None, "must not be null"),

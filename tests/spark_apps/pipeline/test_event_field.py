@@ -80,6 +80,10 @@ def test_paths_that_exclude_each_other_are_errors() -> None:
         ('{ type = "date", zone = "UTC" }', r"quantity: zone and unit are for the type timestamp, got 'date'\."),
         ('{ type = "timestamp", zone = "UTC", unit = "s" }', r"quantity: zone is for .*got 'UTC' and 's'\."),
         ('{ type = "timestamp", unit = "us" }', r"quantity\.unit: .*'s' or 'ms', got 'us'\."),
+        ('{ type = "int64", from = "offset" }', r"quantity\.from: .*got 'offset'\."),
+        ('{ type = "int64", from = "key", path = "$.x" }', r"quantity: path and from exclude .* and 'key'\."),
+        ('{ type = "json", from = "key" }', r"quantity: a key or header must be one of .*, got 'json'\."),
+        ('{ type = "int64", from = "timestamp" }', r"quantity: from = 'timestamp' needs .*'int64'\."),
         ('{ type = "string", quoted = true }', r"quantity: quoted is for numbers, got 'string'\."),
     ],
 )  # fmt: skip
