@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from spark_apps.enriching.worker_join import BorrowJoin
     from spark_apps.pipeline.definition import Pipeline
+    from spark_apps.pipeline.join_plan import JoinPlan
 
 
 PRICE = 2_000  # in cents; as many digits as most prices have
@@ -58,7 +59,7 @@ class NoJoin:
 
 
 @contextmanager
-def no_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path) -> Iterator[NoJoin]:  # noqa: ARG001  # BorrowJoin's interface
+def no_join(pipeline: Pipeline, events: pa.Schema, snapshot: Path, plan: JoinPlan) -> Iterator[NoJoin]:  # noqa: ARG001  # BorrowJoin's interface
     """Lend a NoJoin as the worker's join."""
     warm_up()
     yield NoJoin(pipeline.master.key, events)
