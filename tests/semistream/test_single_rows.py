@@ -192,6 +192,20 @@ def test_few_large_rows_are_read_at_once(tmp_path: Path) -> None:
     assert sum(read) < 1.1 * table.nbytes
 
 
+def test_the_oldest_tuple_is_read_however_many_large_rows_come_after_it(tmp_path: Path) -> None:
+    """When few rows fit at once, younger tuples with smaller keys do not hold an old one back."""
+    table = pa.table({"id": np.arange(400), "text": ["x" * (20_000 if n % 10 == 9 else 1) for n in range(400)]})
+    write_page_file(tmp_path / "r", table.schema, table.to_batches(), ["id"], page_rows=10)
+    join = HybridJoin(
+        PageFile(tmp_path / "r"), pa.schema([("key", pa.int64())]), "key", 400_000, single_rows_below=ALWAYS
+    )
+    large = [399, *range(9, 200, 10)]
+    join.offer(pa.RecordBatch.from_arrays([pa.array(large)], schema=join.stream))
+    first = [key for batch in join.step() for key in batch["key"].to_pylist()]
+    assert 399 in first
+    assert len(first) < len(large)
+
+
 @pytest.mark.parametrize("below", [-1, float("nan")])
 def test_a_bound_that_is_no_number_of_tuples_is_refused(below: float) -> None:
     """The error names the parameter and the rule."""

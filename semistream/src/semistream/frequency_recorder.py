@@ -12,7 +12,7 @@ __all__ = ["FrequencyRecorder"]
 
 _SWEEP = 8
 _ROUNDS = 4
-_LEAST_IF_FULL = 2
+_LEAST_IF_FULL = 2  # rows that a single tuple waits for would push hot rows out of a full cache
 
 
 class FrequencyRecorder:

@@ -45,9 +45,7 @@ class Shares:
 
     def __post_init__(self) -> None:
         total = self.stream_buffer + self.front_stage + self.absent
-        if not (
-            min(self.stream_buffer, self.front_stage, self.absent) >= 0 and total < 1
-        ):  # also for what is no number
+        if not (min(self.stream_buffer, self.front_stage, self.absent) >= 0 and total < 1):  # nor is NaN allowed
             raise ValueError(
                 f"shares must not be negative, and their sum must be less than 1, got {self}: correct one of them"
             )

@@ -117,7 +117,9 @@ class HybridJoin(SemiStreamJoin):
     def _join_single_rows(self) -> None:
         """Join the oldest tuples: read a partition whole if it is worth that, and single rows of all others."""
         slots = self.waiting.queue.oldest(self.disk_buffer.single_rows)
-        keys = np.unique(self.waiting.keys(slots))
+        keys = self.waiting.keys(slots)
+        # The oldest comes first: if the strings of all do not fit, it is read all the same, and does not wait for ever.
+        keys = np.concatenate([keys[:1], np.unique(keys[keys != keys[0]])])
         positions = self.relation.find(keys)
         absent = positions < 0
         if absent.any():

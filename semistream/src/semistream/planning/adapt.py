@@ -152,10 +152,13 @@ class Adaptation:
         )  # fmt: skip
         if best.rate < _WORTH_IT * predict(now, self.workload, self.machine).rate:
             return []
+        try:
+            joined = join.divide_anew(best.plan.shares.front_stage)
+        except ValueError:  # the models know the mean size of a page, and the largest one leaves too little memory
+            return []
         self.moves += 1
         join.read_partitions_of(best.plan.partition_pages)
         join.single_rows.below = best.plan.single_rows_below
-        joined = join.divide_anew(best.plan.shares.front_stage)
         if self.workload.order == "frequency":
             join.fill()
         return joined
